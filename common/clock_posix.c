@@ -1,0 +1,26 @@
+/* The only file that reads a clock. */
+#include "clock.h"
+
+#include <assert.h>
+#include <time.h>
+
+instant clock_now(void)
+{
+    struct timespec ts;
+    int rc = clock_gettime(CLOCK_BOOTTIME, &ts);
+    assert(rc == 0);
+    (void)rc;
+    return (instant){(int64_t)ts.tv_sec * INT64_C(1000000000) + ts.tv_nsec};
+}
+
+struct timespec clock_wait_end(int64_t ms)
+{
+    struct timespec ts;
+    int rc = clock_gettime(CLOCK_MONOTONIC, &ts);
+    assert(rc == 0);
+    (void)rc;
+    int64_t ns = ts.tv_nsec + (ms % 1000) * INT64_C(1000000);
+    ts.tv_sec += (time_t)(ms / 1000 + ns / INT64_C(1000000000));
+    ts.tv_nsec = (long)(ns % INT64_C(1000000000));
+    return ts;
+}
