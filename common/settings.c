@@ -1,0 +1,402 @@
+/* The only file that includes libconfig.h. One walk in file order finds every fault; defaults are
+ * written before it, and what must be given but is not there is reported after it. */
+#include "settings.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <libconfig.h>
+
+#include "nearest.h"
+#include "settings_fallback.h"
+#include "settings_scan.h"
+
+#define KEY_TEXT_MAX 160
+
+struct loading {
+    const char *path;
+    FILE *faults; /* may be NULL */
+    size_t fault_count;
+    int last_line; /* where a missing key is reported: that is where it would be added */
+    struct error first;
+};
+
+/* One group of the file against one table of settings. */
+struct scope_of_keys {
+    const struct setting *table;
+    size_t count;
+    char *base;         /* the struct (or element) that is filled */
+    const char *prefix; /* "" or "data_sources[0]." */
+    const config_setting_t *group;
+};
+
+static void fault(struct loading *l, const config_setting_t *at, const char *key,
+                  const char *format, ...) PRINTF_LIKE(4, 5);
+
+static void fault(struct loading *l, const config_setting_t *at, const char *key,
+                  const char *format, ...)
+{
+    char what[ERROR_TEXT_MAX];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+
+    int line = at != NULL ? (int)config_setting_source_line(at) : l->last_line;
+    if (l->fault_count == 0) {
+        (void)error_set(&l->first, STATUS_INVALID, "%s:%d: %s: %s", l->path, line, key, what);
+    }
+    l->fault_count++;
+    if (l->faults != NULL) {
+        (void)fprintf(l->faults, "%s:%d: %s: %s\n", l->path, line, key, what);
+    }
+}
+
+/* ---- words for people ---- */
+
+static const char *type_in_file(const config_setting_t *c)
+{
+    switch (config_setting_type(c)) {
+    case CONFIG_TYPE_GROUP:
+        return "a group { }";
+    case CONFIG_TYPE_INT:
+    case CONFIG_TYPE_INT64:
+        return "a whole number";
+    case CONFIG_TYPE_FLOAT:
+        return "a number with a fraction";
+    case CONFIG_TYPE_STRING:
+        return "text";
+    case CONFIG_TYPE_BOOL:
+        return "a truth value";
+    case CONFIG_TYPE_ARRAY:
+        return "an array [ ]";
+    case CONFIG_TYPE_LIST:
+        return "a list ( )";
+    default:
+        return "nothing";
+    }
+}
+
+/* "write ..." for a setting: what would have been right, with an example that works. */
+static void remedy_write(const struct setting *s, char *text, size_t size)
+{
+    const char *blank = s->unit[0] != '\0' ? " " : "";
+    switch (s->type) {
+    case SETTING_TEXT:
+        (void)snprintf(text, size, "write text in double quotes: %s = \"%s\";", s->key,
+                       s->fallback != NULL && s->fallback[0] != '\0' ? s->fallback : "...");
+        break;
+    case SETTING_INT:
+        (void)snprintf(text, size,
+                       "write a whole number from %" PRId64 " to %" PRId64 "%s%s without quotes: "
+                       "%s = %s;",
+                       s->min, s->max, blank, s->unit, s->key,
+                       s->fallback != NULL ? s->fallback : "...");
+        break;
+    case SETTING_BOOL:
+        (void)snprintf(text, size, "write true or false without quotes: %s = %s;", s->key,
+                       s->fallback != NULL ? s->fallback : "true");
+        break;
+    case SETTING_LIST:
+        (void)snprintf(text, size, "write texts in brackets: %s = [\"first\", \"second\"];",
+                       s->key);
+        break;
+    case SETTING_GROUPS:
+        (void)snprintf(text, size, "write groups in parentheses: %s = ( { %s = ...; } );", s->key,
+                       s->field_count > 0 ? s->fields[0].key : "name");
+        break;
+    }
+}
+
+static void unknown_key_report(struct loading *l, const struct scope_of_keys *k,
+                               const config_setting_t *c, const char *key)
+{
+    struct nearest near = nearest_start(config_setting_name(c));
+    for (size_t i = 0; i < k->count; i++) {
+        nearest_offer(&near, k->table[i].key);
+    }
+    if (near.best != NULL) {
+        fault(l, c, key, "unknown key; write %s, or remove the line", near.best);
+        return;
+    }
+    char known[ERROR_TEXT_MAX / 2] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < k->count; i++) {
+        int n =
+            snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", k->table[i].key);
+        if (n < 0 || (size_t)n >= sizeof known - used) {
+            (void)snprintf(known + used, sizeof known - used, "%s", ", ...");
+            break;
+        }
+        used += (size_t)n;
+    }
+    fault(l, c, key, "unknown key; remove the line (known here: %s)", known);
+}
+
+/* ---- values ---- */
+
+static void group_load(struct loading *l, const struct scope_of_keys *k);
+
+static void type_fault(struct loading *l, const struct setting *s, const config_setting_t *c,
+                       const char *key)
+{
+    char remedy[ERROR_TEXT_MAX / 2];
+    remedy_write(s, remedy, sizeof remedy);
+    fault(l, c, key, "is %s; %s", type_in_file(c), remedy);
+}
+
+static void text_load(struct loading *l, const struct setting *s, const config_setting_t *c,
+                      const char *key, char *field)
+{
+    const char *value = config_setting_get_string(c);
+    if (value == NULL) {
+        type_fault(l, s, c, key);
+        return;
+    }
+    size_t n = strlen(value);
+    if (n >= s->size) {
+        fault(l, c, key, "has %zu bytes; write at most %zu", n, s->size - 1);
+    } else if (n == 0 && s->fallback == NULL) {
+        fault(l, c, key, "is empty; write a value between the quotes");
+    } else {
+        memcpy(field, value, n + 1);
+    }
+}
+
+static void int_load(struct loading *l, const struct setting *s, const config_setting_t *c,
+                     const char *key, char *field)
+{
+    int type = config_setting_type(c);
+    if (type != CONFIG_TYPE_INT && type != CONFIG_TYPE_INT64) {
+        type_fault(l, s, c, key);
+        return;
+    }
+    int64_t value =
+        type == CONFIG_TYPE_INT ? config_setting_get_int(c) : (int64_t)config_setting_get_int64(c);
+    if (value < s->min || value > s->max) {
+        char remedy[ERROR_TEXT_MAX / 2];
+        remedy_write(s, remedy, sizeof remedy);
+        fault(l, c, key, "%" PRId64 " is out of range; %s", value, remedy);
+        return;
+    }
+    memcpy(field, &value, sizeof value);
+}
+
+static void list_load(struct loading *l, const struct setting *s, const config_setting_t *c,
+                      const char *key, char *field)
+{
+    struct setting_list *list = (struct setting_list *)(void *)field;
+    int type = config_setting_type(c);
+    if (type != CONFIG_TYPE_ARRAY && type != CONFIG_TYPE_LIST) {
+        type_fault(l, s, c, key);
+        return;
+    }
+    list->count = 0; /* the default is replaced, not extended */
+    int n = config_setting_length(c);
+    if (n > SETTING_LIST_MAX) {
+        fault(l, c, key, "has %d items; write at most %d", n, SETTING_LIST_MAX);
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        const config_setting_t *item = config_setting_get_elem(c, (unsigned)i);
+        const char *value = config_setting_get_string(item);
+        if (value == NULL) {
+            fault(l, item, key, "item %d is %s; write every item as text in double quotes", i + 1,
+                  type_in_file(item));
+        } else if (strlen(value) >= sizeof list->items[0]) {
+            fault(l, item, key, "item %d has %zu bytes; write at most %zu", i + 1, strlen(value),
+                  sizeof list->items[0] - 1);
+        } else {
+            setting_list_add(list, value, strlen(value));
+        }
+    }
+    if (list->count == 0 && n == 0 && s->fallback == NULL) {
+        fault(l, c, key, "is empty; write at least one item");
+    }
+}
+
+/* Elements that carry a name are looked up by it: a second one of that name would never be seen. */
+static void names_check(struct loading *l, const config_setting_t *groups, const char *key)
+{
+    int n = config_setting_length(groups);
+    for (int i = 1; i < n; i++) {
+        const config_setting_t *element = config_setting_get_elem(groups, (unsigned)i);
+        const char *name = NULL;
+        if (!config_setting_is_group(element) ||
+            !config_setting_lookup_string(element, "name", &name)) {
+            continue;
+        }
+        for (int j = 0; j < i; j++) {
+            const config_setting_t *before = config_setting_get_elem(groups, (unsigned)j);
+            const char *other = NULL;
+            if (config_setting_is_group(before) &&
+                config_setting_lookup_string(before, "name", &other) && strcmp(name, other) == 0) {
+                fault(l, element, key,
+                      "a second element has the name \"%s\" (the first is at line %d); "
+                      "write another name, or remove one",
+                      name, (int)config_setting_source_line(before));
+                break;
+            }
+        }
+    }
+}
+
+static void groups_load(struct loading *l, const struct setting *s, const config_setting_t *c,
+                        const char *key, char *base)
+{
+    if (config_setting_type(c) != CONFIG_TYPE_LIST) {
+        type_fault(l, s, c, key);
+        return;
+    }
+    size_t n = (size_t)config_setting_length(c);
+    if (n > s->capacity) {
+        fault(l, c, key, "has %zu elements; write at most %zu", n, s->capacity);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const config_setting_t *element = config_setting_get_elem(c, (unsigned)i);
+        char prefix[KEY_TEXT_MAX];
+        (void)snprintf(prefix, sizeof prefix, "%.*s[%zu].", KEY_TEXT_MAX - 32, key, i);
+        if (!config_setting_is_group(element)) {
+            fault(l, element, key, "element %zu is %s; write a group: { %s = ...; }", i,
+                  type_in_file(element), s->field_count > 0 ? s->fields[0].key : "name");
+            continue;
+        }
+        struct scope_of_keys inner = {.table = s->fields,
+                                      .count = s->field_count,
+                                      .base = base + s->offset + i * s->element_size,
+                                      .prefix = prefix,
+                                      .group = element};
+        group_load(l, &inner);
+    }
+    names_check(l, c, key);
+    memcpy(base + s->count_offset, &n, sizeof n);
+}
+
+static void value_load(struct loading *l, const struct setting *s, const config_setting_t *c,
+                       const char *key, char *base)
+{
+    switch (s->type) {
+    case SETTING_TEXT:
+        text_load(l, s, c, key, base + s->offset);
+        break;
+    case SETTING_INT:
+        int_load(l, s, c, key, base + s->offset);
+        break;
+    case SETTING_BOOL: {
+        if (config_setting_type(c) != CONFIG_TYPE_BOOL) {
+            type_fault(l, s, c, key);
+            break;
+        }
+        bool value = config_setting_get_bool(c) != 0;
+        memcpy(base + s->offset, &value, sizeof value);
+        break;
+    }
+    case SETTING_LIST:
+        list_load(l, s, c, key, base + s->offset);
+        break;
+    case SETTING_GROUPS:
+        groups_load(l, s, c, key, base);
+        break;
+    }
+}
+
+static const struct setting *setting_find(const struct scope_of_keys *k, const char *key)
+{
+    for (size_t i = 0; i < k->count; i++) {
+        if (strcmp(k->table[i].key, key) == 0) {
+            return &k->table[i];
+        }
+    }
+    return NULL;
+}
+
+static void group_load(struct loading *l, const struct scope_of_keys *k)
+{
+    char key[KEY_TEXT_MAX * 2];
+    for (size_t i = 0; i < k->count; i++) {
+        setting_fallback_write(&k->table[i], k->base);
+    }
+    int n = config_setting_length(k->group);
+    for (int i = 0; i < n; i++) {
+        const config_setting_t *c = config_setting_get_elem(k->group, (unsigned)i);
+        const struct setting *s = setting_find(k, config_setting_name(c));
+        (void)snprintf(key, sizeof key, "%s%s", k->prefix, config_setting_name(c));
+        if (s == NULL) {
+            unknown_key_report(l, k, c, key);
+        } else {
+            value_load(l, s, c, key, k->base);
+        }
+    }
+    for (size_t i = 0; i < k->count; i++) {
+        const struct setting *s = &k->table[i];
+        if (s->fallback != NULL || s->type == SETTING_GROUPS ||
+            config_setting_get_member(k->group, s->key) != NULL) {
+            continue;
+        }
+        char remedy[ERROR_TEXT_MAX / 2];
+        remedy_write(s, remedy, sizeof remedy);
+        (void)snprintf(key, sizeof key, "%s%s", k->prefix, s->key);
+        fault(l, config_setting_is_root(k->group) ? NULL : k->group, key,
+              "is missing and has no default; %s", remedy);
+    }
+}
+
+/* ---- the file ---- */
+
+static void syntax_fault(struct loading *l, const config_t *config)
+{
+    const char *text = config_error_text(config);
+    const char *remedy = "look here and on the line before for a missing ; or quote or bracket";
+    if (text == NULL || *text == '\0') {
+        text = "syntax error";
+    }
+    if (strstr(text, "duplicate") != NULL) {
+        text = "this key was given before";
+        remedy = "keep one of the two lines";
+    }
+    l->fault_count = 1;
+    (void)error_set(&l->first, STATUS_INVALID, "%s:%d: %s; %s", l->path, config_error_line(config),
+                    text, remedy);
+    if (l->faults != NULL) {
+        (void)fprintf(l->faults, "%s\n", l->first.text);
+    }
+}
+
+enum status settings_load(const struct setting *table, size_t count, const char *path, void *out,
+                          FILE *faults, struct error *err)
+{
+    struct settings_text file;
+    struct loading l = {.path = path, .faults = faults};
+    enum status s = settings_text_read(path, &file, &l.first);
+    if (s != STATUS_OK) {
+        if (s == STATUS_INVALID && faults != NULL) {
+            (void)fprintf(faults, "%s\n", l.first.text);
+        }
+        return error_set(err, s, "%s", l.first.text);
+    }
+    l.last_line = file.lines;
+    config_t config;
+    config_init(&config);
+    if (config_read_string(&config, file.text) != CONFIG_TRUE) {
+        syntax_fault(&l, &config);
+    } else {
+        struct scope_of_keys root = {.table = table,
+                                     .count = count,
+                                     .base = out,
+                                     .prefix = "",
+                                     .group = config_root_setting(&config)};
+        group_load(&l, &root);
+    }
+    config_destroy(&config);
+    free(file.text);
+    if (l.fault_count == 0) {
+        return STATUS_OK;
+    }
+    if (l.fault_count == 1) {
+        return error_set(err, STATUS_INVALID, "%s", l.first.text);
+    }
+    return error_set(err, STATUS_INVALID, "%s (the first of %zu faults)", l.first.text,
+                     l.fault_count);
+}

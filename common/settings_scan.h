@@ -1,0 +1,21 @@
+/* What libconfig 1.5 gets wrong before it parses, for settings*.c only.
+ *
+ * It reads an integer beyond 32 bits modulo 2^32 unless it carries an L (4294969296 becomes 2000),
+ * and its scanner ends the process when an included path cannot be read. So the text is scanned
+ * first: such integers get their L, and @include is refused. */
+#ifndef RS_SETTINGS_SCAN_H
+#define RS_SETTINGS_SCAN_H
+
+#include "status.h"
+
+struct settings_text {
+    char *text; /* owned: free */
+    int lines;  /* at least 1 */
+};
+
+/* Read and prepare the file. err names file:line on INVALID.
+ * Returns: OK, INVALID, NOT_FOUND (cannot be read, or is not a regular file of a sane size). */
+MUST_USE enum status settings_text_read(const char *path, struct settings_text *ret,
+                                        struct error *err);
+
+#endif
