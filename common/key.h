@@ -1,0 +1,36 @@
+/* Occurrence keys: the text that a firing is known by for ever (invariant I3). Pure.
+ *
+ * A key is made from the nominal local time, never from the instant, so that a tzdata update or a
+ * DST change moves instants but never identities. The form is fixed at a schedule's first version:
+ *   date    2030-04-12           rules that fire at most once a local day
+ *   minute  2030-04-12T06:00
+ *   second  2030-04-12T06:00:30  rules that name seconds
+ * Where both passes of an overlap fire, the offset follows ("2026-10-25T02:30+02:00").
+ * An interval has no local time of its own: its key is the UTC instant with Z, in the minute form
+ * when anchor and length are whole minutes and in the second form otherwise (a fraction of the
+ * anchor is cut; firings are at least a second apart, so keys still differ). */
+#ifndef RS_KEY_H
+#define RS_KEY_H
+
+#include "ident.h"
+#include "rule.h"
+
+enum key_form {
+    KEY_DATE,
+    KEY_MINUTE,
+    KEY_SECOND,
+};
+
+/* The coarsest form that tells all firings of the rule apart. */
+enum key_form key_form_of_rule(const struct rule *r);
+
+const char *key_form_name(enum key_form form); /* "date", "minute", "second" */
+bool key_form_parse(const char *word, enum key_form *ret_form);
+
+/* The key of a firing that was found. A UTC key is never shorter than a minute. */
+void key_format(enum key_form form, const struct firing *f, char ret_text[KEY_MAX_BYTES]);
+
+/* The business date `run_date`: the nominal local date, "2030-04-12". */
+void business_date_format(const struct firing *f, char ret_text[DATE_TEXT_MAX]);
+
+#endif
