@@ -1,0 +1,61 @@
+/* Port: one connection to the PostgreSQL database of the scheduler.
+ *
+ * Opaque; what is asked over it is declared in the headers of those who ask (store_fence.h,
+ * store_plan.h, store_claim.h ...). Each call is one statement, autocommit, small result
+ * (DESIGN section 6), with a deadline (I10): at the deadline the statement is cancelled, the
+ * connection is marked broken and the answer is TIMEOUT, which means "effect unknown". */
+#ifndef RS_STORE_H
+#define RS_STORE_H
+
+#include <stdint.h>
+
+#include "clock.h"
+#include "status.h"
+
+struct store;
+
+enum store_role {
+    STORE_SCHEDULER, /* verified at connect: role settings, primary, no pooler */
+    STORE_WORKER,    /* the same, for the worker's role */
+    STORE_ADMIN,     /* reportctl: no settings are demanded */
+};
+
+struct store_options {
+    const char *conninfo;         /* libpq keywords; never logged */
+    const char *password_file;    /* NULL or "": none */
+    const char *application_name; /* at most 63 bytes, shown in pg_stat_activity */
+    enum store_role role;
+};
+
+/* Connect and verify: not in recovery, backend pid as seen by both ends (a pooler in transaction
+ * mode is refused by name), the schema is there, role settings bound a paused owner.
+ * Owns: *ret_store, closed with store_close (NULL is fine).
+ * Returns: OK; AGAIN (unreachable, starting up, in recovery); INVALID (wrong role settings,
+ * pooler, schema missing; text says the remedy); TIMEOUT. Thread: owner. Blocks: until deadline. */
+MUST_USE enum status store_open(const struct store_options *options, instant deadline,
+                                struct store **ret_store, struct error *err);
+void store_close(struct store *store);
+
+/* True after a lost connection, a timeout or a protocol error: close it and open another. */
+bool store_is_broken(const struct store *store);
+
+/* Ask the server to cancel what is running on this connection. Thread: any, while the owner keeps
+ * the connection open (the caller guarantees that). Blocks: up to a few seconds on connect. */
+void store_cancel(struct store *store);
+
+/* LISTEN on a channel (a plain identifier). */
+MUST_USE enum status store_listen(struct store *store, const char *channel, instant deadline,
+                                  struct error *err);
+
+/* Socket to poll(2) for notifications; -1 when broken. Borrowed. */
+int store_fd(const struct store *store);
+
+/* Read what has arrived and count notifications; never blocks.
+ * Returns: OK, AGAIN (connection lost; the store is broken). */
+MUST_USE enum status store_take_notifications(struct store *store, unsigned *ret_count);
+
+/* clock_timestamp() of the server. */
+MUST_USE enum status store_clock(struct store *store, instant deadline, utc_us *ret_now,
+                                 struct error *err);
+
+#endif

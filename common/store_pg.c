@@ -1,0 +1,395 @@
+/* PostgreSQL adapter: open, verify, ask, cancel. */
+#include "store_pg.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "settings.h"
+
+struct store {
+    PGconn *connection;
+    pthread_mutex_t cancel_mutex; /* protects cancel: store_cancel runs on other threads */
+    PGcancel *cancel;
+    bool broken;
+    bool unreplicated; /* a notice said that a commit may not have been replicated */
+};
+
+/* With a missing synchronous standby a cancelled COMMIT succeeds with this warning: the row is
+ * there, but a failover may lose it. The caller must treat the answer as unknown. */
+static void take_notice(void *argument, const PGresult *result)
+{
+    struct store *store = argument;
+    const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    if (text != NULL && strstr(text, "might not have been replicated") != NULL) {
+        store->unreplicated = true;
+    }
+}
+
+/* Wait until the socket is ready. True: ready; false: the deadline passed. */
+static bool wait_socket(int fd, short events, instant deadline)
+{
+    for (;;) {
+        struct pollfd p = {.fd = fd, .events = events};
+        int n = poll(&p, 1, instant_poll_timeout(clock_now(), deadline));
+        if (n > 0) {
+            return true;
+        }
+        if (n == 0 && !instant_before(clock_now(), deadline)) {
+            return false;
+        }
+        if (n < 0 && errno != EINTR) {
+            return false;
+        }
+    }
+}
+
+/* libpq's messages end in a newline and may hold several lines: keep one line for the log. */
+static void copy_one_line(char *to, size_t size, const char *from)
+{
+    size_t n = 0;
+    for (const char *p = from; *p != '\0' && n + 1 < size; p++) {
+        char c = *p == '\n' || *p == '\t' ? ' ' : *p;
+        if (c == ' ' && (n == 0 || to[n - 1] == ' ')) {
+            continue;
+        }
+        to[n++] = c;
+    }
+    while (n > 0 && to[n - 1] == ' ') {
+        n--;
+    }
+    to[n] = '\0';
+}
+
+static enum status connection_error(PGconn *c, struct error *err)
+{
+    char text[ERROR_TEXT_MAX];
+    copy_one_line(text, sizeof text, PQerrorMessage(c));
+    return error_set(err, STATUS_AGAIN, "%s", text[0] == '\0' ? "connection lost" : text);
+}
+
+static bool state_is(const char *state, const char *prefix)
+{
+    return strncmp(state, prefix, strlen(prefix)) == 0;
+}
+
+static enum status verdict_of_state(const char *state)
+{
+    if (strcmp(state, "RS001") == 0) {
+        return STATUS_CORRUPT;
+    }
+    if (strcmp(state, "57014") == 0) {
+        return STATUS_TIMEOUT;
+    }
+    if (state_is(state, "08") || state_is(state, "57P") || state_is(state, "53") ||
+        strcmp(state, "40001") == 0 || strcmp(state, "40P01") == 0 || strcmp(state, "55P03") == 0 ||
+        strcmp(state, "25006") == 0) {
+        return STATUS_AGAIN; /* 25006: read-only, the server has become a standby */
+    }
+    return STATUS_INVALID;
+}
+
+enum status store_pg_verdict(PGconn *connection, const PGresult *result, struct error *err)
+{
+    const char *state = result == NULL ? NULL : PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    if (state == NULL) {
+        return connection_error(connection, err);
+    }
+    const char *primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
+    const char *hint = PQresultErrorField(result, PG_DIAG_MESSAGE_HINT);
+    char text[ERROR_TEXT_MAX];
+    char raw[2 * ERROR_TEXT_MAX];
+    (void)snprintf(raw, sizeof raw, "%s%s%s%s%s", primary == NULL ? "error" : primary,
+                   detail == NULL ? "" : ": ", detail == NULL ? "" : detail,
+                   hint == NULL ? "" : ". ", hint == NULL ? "" : hint);
+    copy_one_line(text, sizeof text, raw);
+    enum status s = error_set(err, verdict_of_state(state), "%s", text);
+    if (err != NULL) {
+        (void)snprintf(err->code, sizeof err->code, "%s", state);
+    }
+    return s;
+}
+
+PGconn *store_pg_connection(struct store *store)
+{
+    return store->connection;
+}
+
+/* Send what libpq still holds, reading on the way: a server that is blocked sending to us would
+ * never take the rest. */
+static bool flush_request(struct store *store, instant deadline)
+{
+    for (;;) {
+        int left = PQflush(store->connection);
+        if (left <= 0) {
+            return left == 0;
+        }
+        if (!wait_socket(PQsocket(store->connection), POLLOUT | POLLIN, deadline)) {
+            return false;
+        }
+        if (PQconsumeInput(store->connection) == 0) {
+            return false;
+        }
+    }
+}
+
+/* Collect results until the statement is done; keep the first failure, otherwise the last. */
+static bool collect_result(struct store *store, instant deadline, PGresult **ret_result)
+{
+    PGresult *kept = NULL;
+    for (;;) {
+        while (PQisBusy(store->connection) != 0) {
+            if (!wait_socket(PQsocket(store->connection), POLLIN, deadline) ||
+                PQconsumeInput(store->connection) == 0) {
+                PQclear(kept);
+                return false;
+            }
+        }
+        PGresult *next = PQgetResult(store->connection);
+        if (next == NULL) {
+            *ret_result = kept;
+            return true;
+        }
+        if (kept != NULL && PQresultStatus(kept) == PGRES_FATAL_ERROR) {
+            PQclear(next);
+        } else {
+            PQclear(kept);
+            kept = next;
+        }
+    }
+}
+
+static enum status give_up(struct store *store, struct error *err)
+{
+    bool lost = PQstatus(store->connection) != CONNECTION_OK;
+    store->broken = true;
+    if (lost) {
+        (void)connection_error(store->connection, err);
+        return STATUS_AGAIN;
+    }
+    store_cancel(store);
+    return error_set(err, STATUS_TIMEOUT,
+                     "no answer within the deadline; the statement was cancelled, its effect is "
+                     "unknown");
+}
+
+enum status store_pg_query(struct store *store, const char *sql, int count,
+                           const char *const *values, instant deadline, PGresult **ret_result,
+                           struct error *err)
+{
+    if (store->broken) {
+        return error_set(err, STATUS_AGAIN, "the connection is broken");
+    }
+    store->unreplicated = false;
+    if (PQsendQueryParams(store->connection, sql, count, NULL, values, NULL, NULL, 0) == 0) {
+        store->broken = true;
+        return connection_error(store->connection, err);
+    }
+    PGresult *result = NULL;
+    if (!flush_request(store, deadline) || !collect_result(store, deadline, &result)) {
+        return give_up(store, err);
+    }
+    ExecStatusType type = PQresultStatus(result);
+    if (type == PGRES_TUPLES_OK || type == PGRES_COMMAND_OK) {
+        if (store->unreplicated) {
+            PQclear(result);
+            return error_set(err, STATUS_TIMEOUT,
+                             "committed, but a synchronous standby did not confirm it");
+        }
+        *ret_result = result;
+        return STATUS_OK;
+    }
+    enum status s = store_pg_verdict(store->connection, result, err);
+    PQclear(result);
+    store->broken = store->broken || PQstatus(store->connection) != CONNECTION_OK;
+    return s;
+}
+
+void store_cancel(struct store *store)
+{
+    char ignored[256];
+    (void)pthread_mutex_lock(&store->cancel_mutex);
+    if (store->cancel != NULL) {
+        /* Best effort: a statement that ended meanwhile is not an error. */
+        (void)PQcancel(store->cancel, ignored, sizeof ignored);
+    }
+    (void)pthread_mutex_unlock(&store->cancel_mutex);
+}
+
+bool store_is_broken(const struct store *store)
+{
+    return store->broken;
+}
+
+int store_fd(const struct store *store)
+{
+    return store->broken ? -1 : PQsocket(store->connection);
+}
+
+void store_close(struct store *store)
+{
+    if (store == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&store->cancel_mutex);
+    PQfreeCancel(store->cancel);
+    store->cancel = NULL;
+    (void)pthread_mutex_unlock(&store->cancel_mutex);
+    PQfinish(store->connection);
+    (void)pthread_mutex_destroy(&store->cancel_mutex);
+    free(store);
+}
+
+enum status store_listen(struct store *store, const char *channel, instant deadline,
+                         struct error *err)
+{
+    char sql[128];
+    PGresult *result = NULL;
+    (void)snprintf(sql, sizeof sql, "LISTEN %s", channel);
+    enum status s = store_pg_query(store, sql, 0, NULL, deadline, &result, err);
+    if (s == STATUS_OK) {
+        PQclear(result);
+    }
+    return s;
+}
+
+enum status store_take_notifications(struct store *store, unsigned *ret_count)
+{
+    unsigned n = 0;
+    if (store->broken || PQconsumeInput(store->connection) == 0) {
+        store->broken = true;
+        return STATUS_AGAIN;
+    }
+    for (PGnotify *note = PQnotifies(store->connection); note != NULL;
+         note = PQnotifies(store->connection)) {
+        n++;
+        PQfreemem(note);
+    }
+    *ret_count = n;
+    return STATUS_OK;
+}
+
+enum status store_clock(struct store *store, instant deadline, utc_us *ret_now, struct error *err)
+{
+    PGresult *r = NULL;
+    enum status s = store_pg_query(store, "SELECT clock_timestamp()", 0, NULL, deadline, &r, err);
+    if (s != STATUS_OK) {
+        return s;
+    }
+    bool parsed = store_pg_time_parse(PQgetvalue(r, 0, 0), ret_now);
+    PQclear(r);
+    return parsed ? STATUS_OK : error_set(err, STATUS_CORRUPT, "the server's clock is unreadable");
+}
+
+/* --- opening ------------------------------------------------------------------------------- */
+
+static enum status connect_started(PGconn *c, instant deadline, struct error *err)
+{
+    for (;;) {
+        PostgresPollingStatusType poll_status = PQconnectPoll(c);
+        if (poll_status == PGRES_POLLING_OK) {
+            return STATUS_OK;
+        }
+        if (poll_status == PGRES_POLLING_FAILED) {
+            return connection_error(c, err);
+        }
+        short events = poll_status == PGRES_POLLING_READING ? POLLIN : POLLOUT;
+        if (!wait_socket(PQsocket(c), events, deadline)) {
+            return error_set(err, STATUS_TIMEOUT, "no connection within the deadline");
+        }
+    }
+}
+
+static PGconn *connect_start(const struct store_options *options, const char *password)
+{
+    const char *keys[] = {"dbname",          "application_name", "options",
+                          "client_encoding", "password",         NULL};
+    const char *values[] = {options->conninfo,
+                            options->application_name,
+                            "-c TimeZone=UTC -c DateStyle=ISO,YMD -c IntervalStyle=postgres",
+                            "UTF8",
+                            password[0] == '\0' ? NULL : password,
+                            NULL};
+    return PQconnectStartParams(keys, values, 1);
+}
+
+/* What must hold on every connection (DESIGN section 6). */
+static enum status verify_connection(struct store *store, enum store_role role, instant deadline,
+                                     struct error *err)
+{
+    static const char sql[] =
+        "SELECT pg_is_in_recovery(), pg_backend_pid(), to_regclass('reports.fence') IS NOT NULL,"
+        " current_setting('statement_timeout') <> '0'"
+        " AND current_setting('idle_in_transaction_session_timeout') <> '0'"
+        " AND current_setting('lock_timeout') <> '0', current_user, current_database()";
+    PGresult *r = NULL;
+    enum status s = store_pg_query(store, sql, 0, NULL, deadline, &r, err);
+    if (s != STATUS_OK) {
+        return s;
+    }
+    if (store_pg_bool(r, 0, 0)) {
+        s = error_set(err, STATUS_AGAIN,
+                      "the server is in recovery (a standby); waiting for a primary");
+    } else if (store_pg_int(r, 0, 1) != PQbackendPID(store->connection)) {
+        s = error_set(err, STATUS_INVALID,
+                      "a connection pooler stands between here and PostgreSQL; LISTEN and fencing "
+                      "need a direct connection: point `database` at the server itself");
+    } else if (role != STORE_ADMIN && !store_pg_bool(r, 0, 2)) {
+        s = error_set(err, STATUS_INVALID,
+                      "database \"%s\" has no schema reports: run `reportctl migrate` first",
+                      PQgetvalue(r, 0, 5));
+    } else if (role != STORE_ADMIN && !store_pg_bool(r, 0, 3)) {
+        s = error_set(err, STATUS_INVALID,
+                      "role \"%s\" has no statement_timeout, lock_timeout or "
+                      "idle_in_transaction_session_timeout: a paused owner could hold locks for "
+                      "ever; log in as %s, or ALTER ROLE \"%s\" SET them",
+                      PQgetvalue(r, 0, 4),
+                      role == STORE_SCHEDULER ? "report_scheduler" : "report_worker",
+                      PQgetvalue(r, 0, 4));
+    }
+    PQclear(r);
+    return s;
+}
+
+enum status store_open(const struct store_options *options, instant deadline,
+                       struct store **ret_store, struct error *err)
+{
+    char password[SETTING_TEXT_MAX] = "";
+    if (options->password_file != NULL && options->password_file[0] != '\0') {
+        enum status s = secret_read(options->password_file, password, sizeof password, err);
+        if (s != STATUS_OK) {
+            return s;
+        }
+    }
+    struct store *store = calloc(1, sizeof *store);
+    if (store == NULL) {
+        return error_set(err, STATUS_FATAL, "out of memory");
+    }
+    (void)pthread_mutex_init(&store->cancel_mutex, NULL);
+    store->connection = connect_start(options, password);
+    explicit_bzero(password, sizeof password);
+    enum status s = STATUS_OK;
+    if (store->connection == NULL) {
+        s = error_set(err, STATUS_FATAL, "out of memory");
+    } else if (PQstatus(store->connection) == CONNECTION_BAD) {
+        s = connection_error(store->connection, err);
+    } else {
+        s = connect_started(store->connection, deadline, err);
+    }
+    if (s == STATUS_OK) {
+        (void)PQsetnonblocking(store->connection, 1);
+        (void)PQsetNoticeReceiver(store->connection, take_notice, store);
+        store->cancel = PQgetCancel(store->connection);
+        s = verify_connection(store, options->role, deadline, err);
+    }
+    if (s != STATUS_OK) {
+        store_close(store);
+        return s;
+    }
+    *ret_store = store;
+    return STATUS_OK;
+}
