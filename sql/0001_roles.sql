@@ -1,0 +1,89 @@
+-- Roles, schema and the names everything else uses.
+--
+-- Run by `reportctl migrate` as a superuser or as a role with CREATEROLE that may create schemas.
+-- Roles are cluster-wide and may exist already (another database of the same cluster), so they are
+-- created idempotently; their settings are bound to this database.
+
+DO $$
+DECLARE
+    r text;
+BEGIN
+    FOREACH r IN ARRAY ARRAY['report_owner', 'report_operator', 'report_author', 'report_reader'] LOOP
+        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = r) THEN
+            EXECUTE format('CREATE ROLE %I NOLOGIN', r);
+        END IF;
+    END LOOP;
+    -- The two daemons' login roles. They have no password until the administrator gives one.
+    FOREACH r IN ARRAY ARRAY['report_scheduler', 'report_worker'] LOOP
+        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = r) THEN
+            EXECUTE format('CREATE ROLE %I LOGIN', r);
+        END IF;
+    END LOOP;
+END
+$$;
+
+-- pg_terminate_backend and pg_stat_activity.backend_start inside SECURITY DEFINER functions use
+-- the owner's rights: the owner must be a member of the roles whose backends it looks at.
+GRANT report_scheduler, report_worker TO report_owner;
+GRANT report_reader TO report_operator, report_author;
+
+-- Bounds on a paused owner (a SIGSTOPped client keeps its socket open and its kernel still ACKs).
+-- tcp_user_timeout ends a backend that is stuck sending to such a client; statement_timeout does
+-- not. Settings are not inherited by members of a role, so every connect verifies them.
+DO $$
+DECLARE
+    r text;
+    s text;
+BEGIN
+    FOREACH r IN ARRAY ARRAY['report_scheduler', 'report_worker'] LOOP
+        FOREACH s IN ARRAY ARRAY['statement_timeout = ''3s''',
+                                 'lock_timeout = ''2s''',
+                                 'idle_in_transaction_session_timeout = ''2s''',
+                                 'tcp_user_timeout = ''5s''',
+                                 'tcp_keepalives_idle = 5',
+                                 'tcp_keepalives_interval = 2',
+                                 'tcp_keepalives_count = 3',
+                                 'default_transaction_isolation = ''read committed''',
+                                 'timezone = ''UTC''',
+                                 'jit = off', -- compiling takes longer than any of these statements
+                                 'search_path = reports, pg_catalog'] LOOP
+            EXECUTE format('ALTER ROLE %I IN DATABASE %I SET %s', r, current_database(), s);
+        END LOOP;
+    END LOOP;
+    -- Who is not a superuser can give the schema away and SET ROLE only as a member of the owner.
+    IF NOT pg_has_role(current_user, 'report_owner', 'MEMBER') THEN
+        EXECUTE format('GRANT report_owner TO %I', current_user);
+    END IF;
+END
+$$;
+
+-- `reportctl migrate` has created the schema to keep its own ledger in it.
+CREATE SCHEMA IF NOT EXISTS reports;
+ALTER SCHEMA reports OWNER TO report_owner;
+-- The grants of a later migration are made by the owner, on all tables of the schema.
+ALTER TABLE IF EXISTS reports.migration OWNER TO report_owner;
+COMMENT ON SCHEMA reports IS 'Report scheduler: definitions, authority, occurrences, jobs, outbox.';
+GRANT USAGE ON SCHEMA reports
+    TO report_scheduler, report_worker, report_operator, report_author, report_reader;
+-- Functions are executable by PUBLIC unless said otherwise; here nothing is.
+ALTER DEFAULT PRIVILEGES IN SCHEMA reports REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
+ALTER DEFAULT PRIVILEGES FOR ROLE report_owner REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
+
+SET ROLE report_owner;
+
+CREATE DOMAIN reports.name AS text
+    CONSTRAINT name_shape CHECK (VALUE ~ '^[a-z0-9][a-z0-9_.-]{0,62}$');
+COMMENT ON DOMAIN reports.name IS
+    'Name of a scope, queue, report, schedule: 1 to 63 of a-z 0-9 _ . - and starting with a letter or digit.';
+
+CREATE DOMAIN reports.occurrence_key AS text
+    CONSTRAINT occurrence_key_shape CHECK (VALUE ~ '^[A-Za-z0-9][A-Za-z0-9_.:+-]{0,126}$');
+COMMENT ON DOMAIN reports.occurrence_key IS
+    'Key of one firing within its schedule, e.g. 2030-04-12: 1 to 127 of letters, digits, _ . : + -';
+
+CREATE TYPE reports.job_state AS ENUM
+    ('waiting', 'queued', 'running', 'retry_wait', 'succeeded', 'failed', 'cancelled', 'quarantined');
+COMMENT ON TYPE reports.job_state IS
+    'waiting: held by overlap or capacity; queued: may be claimed; running: has a live claim; retry_wait: backing off; the rest are final.';
+
+RESET ROLE;

@@ -1,0 +1,463 @@
+-- Authority: the fence, who holds it, and the diary. DESIGN sections 5 and 6, invariants I1 and I2.
+--
+-- A protected write takes a shared advisory lock on the scope, then the fence row FOR SHARE, then
+-- compares with equality; establish takes the exclusive advisory lock first. Measured: an unlocked
+-- EXISTS and FOR KEY SHARE let a zombie write through; FOR SHARE alone lets writers starve
+-- establish; advisory locks alone accept a stale generation under REPEATABLE READ. So: both.
+
+SET ROLE report_owner;
+
+CREATE TABLE reports.ensemble (
+    id text PRIMARY KEY CHECK (octet_length(id) BETWEEN 1 AND 128),
+    incarnation bigint NOT NULL UNIQUE,
+    adopted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    adopted_by text NOT NULL
+);
+COMMENT ON TABLE reports.ensemble IS 'ZooKeeper ensembles this database has accepted; generations are compared within one incarnation.';
+COMMENT ON COLUMN reports.ensemble.id IS 'Content of the ensemble''s /ensemble-id node.';
+COMMENT ON COLUMN reports.ensemble.incarnation IS 'Number of the ensemble''s life; the higher part of every generation.';
+COMMENT ON COLUMN reports.ensemble.adopted_at IS 'When it was accepted.';
+COMMENT ON COLUMN reports.ensemble.adopted_by IS 'The member that met it first, or the operator.';
+
+CREATE TABLE reports.fence (
+    scope reports.name PRIMARY KEY,
+    incarnation bigint NOT NULL DEFAULT 0,
+    generation bigint NOT NULL DEFAULT 0,
+    owner uuid,
+    member text,
+    established_at timestamptz,
+    activated_at timestamptz,
+    released_at timestamptz,
+    release_reason text,
+    CONSTRAINT owner_with_generation CHECK ((generation = 0) = (owner IS NULL))
+) WITH (fillfactor = 50);
+COMMENT ON TABLE reports.fence IS 'One row a scope: the generation whose writes are accepted. Never deleted; its absence is an error, never "no lock".';
+COMMENT ON COLUMN reports.fence.scope IS 'The scope.';
+COMMENT ON COLUMN reports.fence.incarnation IS 'Accepted incarnation; 0 before the first leader.';
+COMMENT ON COLUMN reports.fence.generation IS 'Accepted generation (czxid of the leader''s candidate node); only grows within an incarnation.';
+COMMENT ON COLUMN reports.fence.owner IS 'Random identity of the activation; tells an idempotent retry from a stranger with the same czxid.';
+COMMENT ON COLUMN reports.fence.member IS 'Name of the replica, for people.';
+COMMENT ON COLUMN reports.fence.established_at IS 'When the generation was accepted.';
+COMMENT ON COLUMN reports.fence.activated_at IS 'When the leader had loaded its state and began to plan.';
+COMMENT ON COLUMN reports.fence.released_at IS 'When the leader gave up in order; no write is accepted after.';
+COMMENT ON COLUMN reports.fence.release_reason IS 'Why.';
+
+CREATE TABLE reports.fence_pulse (
+    scope reports.name PRIMARY KEY,
+    beat_at timestamptz NOT NULL DEFAULT '-infinity',
+    reap_not_before timestamptz NOT NULL DEFAULT '-infinity'
+) WITH (fillfactor = 50);
+COMMENT ON TABLE reports.fence_pulse IS 'Sign of life of the leader, apart from the fence row so that beating it never waits for writers.';
+COMMENT ON COLUMN reports.fence_pulse.scope IS 'The scope.';
+COMMENT ON COLUMN reports.fence_pulse.beat_at IS 'Last fenced beat.';
+COMMENT ON COLUMN reports.fence_pulse.reap_not_before IS 'No claim is reaped before: after silence longer than a lease, workers get one lease to renew.';
+
+CREATE TABLE reports.leadership_event (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    scope reports.name NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    event text NOT NULL CHECK (event IN ('ensemble_adopted', 'established', 'activated', 'released', 'stepped_down', 'held', 'unheld', 'terminated')),
+    incarnation bigint,
+    generation bigint,
+    member text,
+    reason text,
+    detail text
+);
+CREATE INDEX leadership_event_scope ON reports.leadership_event (scope, id);
+COMMENT ON TABLE reports.leadership_event IS 'Diary of leadership, for people.';
+COMMENT ON COLUMN reports.leadership_event.id IS 'Order of writing.';
+COMMENT ON COLUMN reports.leadership_event.scope IS 'The scope.';
+COMMENT ON COLUMN reports.leadership_event.at IS 'When.';
+COMMENT ON COLUMN reports.leadership_event.event IS 'What happened.';
+COMMENT ON COLUMN reports.leadership_event.incarnation IS 'Incarnation of the actor.';
+COMMENT ON COLUMN reports.leadership_event.generation IS 'Generation of the actor.';
+COMMENT ON COLUMN reports.leadership_event.member IS 'Name of the replica.';
+COMMENT ON COLUMN reports.leadership_event.reason IS 'Why: stopped, suspended, session_expired, fenced ...';
+COMMENT ON COLUMN reports.leadership_event.detail IS 'More, for people.';
+
+CREATE TABLE reports.fence_rejection (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    scope reports.name NOT NULL,
+    operation text NOT NULL,
+    incarnation bigint NOT NULL,
+    generation bigint NOT NULL,
+    owner uuid,
+    stored_incarnation bigint NOT NULL,
+    stored_generation bigint NOT NULL,
+    application_name text NOT NULL
+);
+CREATE INDEX fence_rejection_scope ON reports.fence_rejection (scope, id);
+COMMENT ON TABLE reports.fence_rejection IS 'A protected write that was refused because its generation is not the accepted one.';
+COMMENT ON COLUMN reports.fence_rejection.id IS 'Order of writing.';
+COMMENT ON COLUMN reports.fence_rejection.at IS 'When.';
+COMMENT ON COLUMN reports.fence_rejection.scope IS 'The scope.';
+COMMENT ON COLUMN reports.fence_rejection.operation IS 'The function that refused.';
+COMMENT ON COLUMN reports.fence_rejection.incarnation IS 'What the caller brought.';
+COMMENT ON COLUMN reports.fence_rejection.generation IS 'What the caller brought.';
+COMMENT ON COLUMN reports.fence_rejection.owner IS 'What the caller brought.';
+COMMENT ON COLUMN reports.fence_rejection.stored_incarnation IS 'What was accepted then.';
+COMMENT ON COLUMN reports.fence_rejection.stored_generation IS 'What was accepted then.';
+COMMENT ON COLUMN reports.fence_rejection.application_name IS 'The caller''s connection.';
+
+CREATE TABLE reports.backend (
+    pid integer NOT NULL,
+    backend_start timestamptz NOT NULL,
+    scope reports.name NOT NULL,
+    incarnation bigint NOT NULL,
+    generation bigint NOT NULL,
+    owner uuid NOT NULL,
+    purpose text NOT NULL,
+    registered_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (pid, backend_start, scope)
+);
+COMMENT ON TABLE reports.backend IS 'Server processes of leaders, so that a successor can end those of lower generations only.';
+COMMENT ON COLUMN reports.backend.pid IS 'pg_backend_pid().';
+COMMENT ON COLUMN reports.backend.backend_start IS 'Start of that process; a recycled pid has another.';
+COMMENT ON COLUMN reports.backend.scope IS 'The scope it writes.';
+COMMENT ON COLUMN reports.backend.incarnation IS 'Its incarnation.';
+COMMENT ON COLUMN reports.backend.generation IS 'Its generation.';
+COMMENT ON COLUMN reports.backend.owner IS 'Its activation.';
+COMMENT ON COLUMN reports.backend.purpose IS 'scope or relay.';
+COMMENT ON COLUMN reports.backend.registered_at IS 'When.';
+
+CREATE TABLE reports.hold (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    scope reports.name,
+    reason text NOT NULL CHECK (octet_length(reason) BETWEEN 1 AND 500),
+    since timestamptz NOT NULL DEFAULT clock_timestamp(),
+    raised_by text NOT NULL DEFAULT session_user,
+    lifted_at timestamptz,
+    lifted_by text
+);
+CREATE INDEX hold_active ON reports.hold (scope) WHERE lifted_at IS NULL;
+COMMENT ON TABLE reports.hold IS 'A stop ordered for a scope or the installation: planning and claiming refuse while it stands.';
+COMMENT ON COLUMN reports.hold.id IS 'Number.';
+COMMENT ON COLUMN reports.hold.scope IS 'The scope; NULL: the whole installation.';
+COMMENT ON COLUMN reports.hold.reason IS 'Why.';
+COMMENT ON COLUMN reports.hold.since IS 'When it was raised.';
+COMMENT ON COLUMN reports.hold.raised_by IS 'By whom.';
+COMMENT ON COLUMN reports.hold.lifted_at IS 'When it was lifted; NULL: in force.';
+COMMENT ON COLUMN reports.hold.lifted_by IS 'By whom.';
+
+-- The fence row is made with its scope and stays (I2).
+CREATE FUNCTION reports.make_fence() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    INSERT INTO reports.fence (scope) VALUES (NEW.name);
+    INSERT INTO reports.fence_pulse (scope) VALUES (NEW.name);
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION reports.make_fence() IS 'Trigger on scope: makes the fence row with it.';
+CREATE TRIGGER make_fence AFTER INSERT ON reports.scope
+    FOR EACH ROW EXECUTE FUNCTION reports.make_fence();
+
+CREATE FUNCTION reports.keep_scope() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF TG_OP = 'TRUNCATE' THEN
+        RAISE EXCEPTION 'scopes cannot be deleted: their fences must outlive every leader'
+            USING ERRCODE = 'object_in_use', HINT = 'Delete their schedules instead; an empty scope costs nothing.';
+    END IF;
+    IF TG_OP = 'UPDATE' AND NEW.name = OLD.name THEN
+        RETURN NEW;
+    END IF;
+    RAISE EXCEPTION 'scope "%" cannot be deleted or renamed: its fence must outlive every leader', OLD.name
+        USING ERRCODE = 'object_in_use', HINT = 'Delete its schedules instead; an empty scope costs nothing.';
+END
+$$;
+COMMENT ON FUNCTION reports.keep_scope() IS 'Trigger on scope: refuses deletion and renaming.';
+CREATE TRIGGER keep_scope BEFORE DELETE OR UPDATE ON reports.scope
+    FOR EACH ROW EXECUTE FUNCTION reports.keep_scope();
+CREATE TRIGGER keep_scopes BEFORE TRUNCATE ON reports.scope
+    FOR EACH STATEMENT EXECUTE FUNCTION reports.keep_scope();
+
+CREATE FUNCTION reports.keep_fence() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF TG_OP = 'TRUNCATE' THEN
+        RAISE EXCEPTION 'fence rows are never deleted' USING ERRCODE = 'object_in_use';
+    END IF;
+    IF TG_OP = 'DELETE' THEN
+        RAISE EXCEPTION 'the fence row of scope "%" is never deleted', OLD.scope USING ERRCODE = 'object_in_use';
+    END IF;
+    IF NEW.scope <> OLD.scope THEN
+        RAISE EXCEPTION 'the fence row of scope "%" is never renamed', OLD.scope USING ERRCODE = 'object_in_use';
+    END IF;
+    IF (NEW.incarnation, NEW.generation) < (OLD.incarnation, OLD.generation) THEN
+        RAISE EXCEPTION 'the fence of scope "%" only grows: % would follow %', OLD.scope,
+            (NEW.incarnation, NEW.generation), (OLD.incarnation, OLD.generation) USING ERRCODE = 'check_violation';
+    END IF;
+    IF (NEW.incarnation, NEW.generation) = (OLD.incarnation, OLD.generation)
+       AND (NEW.owner IS DISTINCT FROM OLD.owner OR (OLD.released_at IS NOT NULL AND NEW.released_at IS NULL)) THEN
+        RAISE EXCEPTION 'the fence of scope "%": generation % has one owner and is released once', OLD.scope,
+            (OLD.incarnation, OLD.generation) USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION reports.keep_fence() IS 'Trigger on fence: the last line of I2, also against a superuser''s slip.';
+CREATE TRIGGER keep_fence BEFORE DELETE OR UPDATE ON reports.fence
+    FOR EACH ROW EXECUTE FUNCTION reports.keep_fence();
+CREATE TRIGGER keep_fences BEFORE TRUNCATE ON reports.fence
+    FOR EACH STATEMENT EXECUTE FUNCTION reports.keep_fence();
+
+INSERT INTO reports.scope (name, description) VALUES ('main', 'Where schedules go unless they say otherwise.');
+
+CREATE FUNCTION reports.scope_lock_key(p_scope text) RETURNS bigint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT hashtextextended('reports.scope:' || p_scope, 0) $$;
+COMMENT ON FUNCTION reports.scope_lock_key(text) IS 'Advisory lock key of a scope.';
+
+-- Called first by every protected function. False: refused, and recorded; the caller then writes
+-- nothing and answers `fenced`. VOLATILE, so that each statement inside sees what was committed
+-- while it waited for the locks.
+CREATE FUNCTION reports.fence_holds(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_operation text)
+RETURNS boolean
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    f reports.fence;
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(reports.scope_lock_key(p_scope));
+    SELECT * INTO f FROM reports.fence WHERE scope = p_scope FOR SHARE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'scope "%" has no fence row', p_scope
+            USING ERRCODE = 'RS001', HINT = 'Insert the scope into reports.scope, or remove it from scopes in scheduler.conf.';
+    END IF;
+    IF f.incarnation = p_incarnation AND f.generation = p_generation AND f.owner = p_owner AND f.released_at IS NULL THEN
+        RETURN true;
+    END IF;
+    INSERT INTO reports.fence_rejection
+        (scope, operation, incarnation, generation, owner, stored_incarnation, stored_generation, application_name)
+    VALUES (p_scope, p_operation, p_incarnation, p_generation, p_owner, f.incarnation, f.generation,
+            current_setting('application_name'));
+    RETURN false;
+END
+$$;
+COMMENT ON FUNCTION reports.fence_holds(text, bigint, bigint, uuid, text) IS 'Takes the scope''s locks and compares; records a refusal.';
+
+CREATE FUNCTION reports.is_held(p_scope text) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$ SELECT EXISTS (SELECT FROM reports.hold WHERE lifted_at IS NULL AND (scope IS NULL OR scope = p_scope)) $$;
+COMMENT ON FUNCTION reports.is_held(text) IS 'Does a hold stand on the scope or the installation?';
+
+CREATE FUNCTION reports.ensemble_meet(p_ensemble text, p_member text, OUT verdict text, OUT incarnation bigint)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    SELECT e.incarnation INTO incarnation FROM reports.ensemble e WHERE e.id = p_ensemble;
+    IF FOUND THEN
+        verdict := 'known';
+        RETURN;
+    END IF;
+    -- Two candidates of a new installation may arrive together; the second must see the first's row.
+    LOCK TABLE reports.ensemble IN SHARE ROW EXCLUSIVE MODE;
+    IF EXISTS (SELECT FROM reports.ensemble) THEN
+        SELECT e.incarnation INTO incarnation FROM reports.ensemble e WHERE e.id = p_ensemble;
+        verdict := CASE WHEN FOUND THEN 'known' ELSE 'unknown' END;
+        RETURN;
+    END IF;
+    INSERT INTO reports.ensemble (id, incarnation, adopted_by) VALUES (p_ensemble, 1, p_member);
+    INSERT INTO reports.leadership_event (scope, event, incarnation, member, detail)
+    SELECT name, 'ensemble_adopted', 1, p_member, 'first ensemble met: ' || p_ensemble FROM reports.scope;
+    verdict := 'adopted';
+    incarnation := 1;
+END
+$$;
+COMMENT ON FUNCTION reports.ensemble_meet(text, text) IS 'Maps an ensemble to its incarnation: known, adopted (the database knew none), unknown.';
+
+CREATE FUNCTION reports.register_self(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_purpose text)
+RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    DELETE FROM reports.backend b
+     WHERE b.scope = p_scope
+       AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = b.pid AND a.backend_start = b.backend_start);
+    INSERT INTO reports.backend (pid, backend_start, scope, incarnation, generation, owner, purpose)
+    SELECT pg_backend_pid(), a.backend_start, p_scope, p_incarnation, p_generation, p_owner, p_purpose
+      FROM pg_stat_activity a WHERE a.pid = pg_backend_pid() AND a.backend_start IS NOT NULL
+    ON CONFLICT (pid, backend_start, scope) DO UPDATE
+       SET incarnation = excluded.incarnation, generation = excluded.generation, owner = excluded.owner,
+           purpose = excluded.purpose, registered_at = clock_timestamp();
+END
+$$;
+COMMENT ON FUNCTION reports.register_self(text, bigint, bigint, uuid, text) IS 'Writes the calling backend into backend and sweeps rows of ended ones. A session whose own activity row the owner may not read (a superuser''s) is not registered.';
+
+-- The barrier (I11): with the exclusive lock held nothing older is running; what it wrote is
+-- visible to the load that follows, and what comes later is refused.
+CREATE FUNCTION reports.establish(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_member text,
+                                  OUT verdict text, OUT stored_incarnation bigint, OUT stored_generation bigint)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms' AS $$
+DECLARE
+    again boolean;
+BEGIN
+    PERFORM pg_advisory_xact_lock(reports.scope_lock_key(p_scope));
+    SELECT f.incarnation, f.generation,
+           f.incarnation = p_incarnation AND f.generation = p_generation AND f.owner = p_owner AND f.released_at IS NULL
+      INTO stored_incarnation, stored_generation, again
+      FROM reports.fence f WHERE f.scope = p_scope FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'scope "%" has no fence row', p_scope
+            USING ERRCODE = 'RS001', HINT = 'Insert the scope into reports.scope, or remove it from scopes in scheduler.conf.';
+    END IF;
+    IF NOT EXISTS (SELECT FROM reports.ensemble e WHERE e.incarnation = p_incarnation) THEN
+        RAISE EXCEPTION 'incarnation % is not that of a known ensemble', p_incarnation USING ERRCODE = 'RS003';
+    END IF;
+    IF NOT coalesce(again, false) THEN
+        IF (stored_incarnation, stored_generation) >= (p_incarnation, p_generation) THEN
+            verdict := 'superseded';
+            RETURN;
+        END IF;
+        UPDATE reports.fence
+           SET incarnation = p_incarnation, generation = p_generation, owner = p_owner, member = p_member,
+               established_at = clock_timestamp(), activated_at = NULL, released_at = NULL, release_reason = NULL
+         WHERE scope = p_scope;
+        INSERT INTO reports.leadership_event (scope, event, incarnation, generation, member)
+        VALUES (p_scope, 'established', p_incarnation, p_generation, p_member);
+    END IF;
+    PERFORM reports.register_self(p_scope, p_incarnation, p_generation, p_owner, 'scope');
+    PERFORM reports.beat(p_scope);
+    verdict := 'established';
+    stored_incarnation := p_incarnation;
+    stored_generation := p_generation;
+END
+$$;
+COMMENT ON FUNCTION reports.establish(text, bigint, bigint, uuid, text) IS 'Makes a generation the accepted one: established or superseded. Repeating it with the same owner is harmless.';
+
+-- Sign of life. Silence longer than a lease means that workers could not renew either (database
+-- outage) or that nobody watched: they get one full lease before anything is reaped.
+CREATE FUNCTION reports.beat(p_scope text) RETURNS void
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    UPDATE reports.fence_pulse p
+       SET reap_not_before = CASE WHEN p.beat_at < clock_timestamp() - i.claim_lease
+                                  THEN clock_timestamp() + i.claim_lease ELSE p.reap_not_before END,
+           beat_at = clock_timestamp()
+      FROM reports.installation i
+     WHERE p.scope = p_scope
+$$;
+COMMENT ON FUNCTION reports.beat(text) IS 'Sign of life of the leader; extends reap_not_before after a long silence.';
+
+CREATE FUNCTION reports.terminate_backends(p_scope text, p_incarnation bigint, p_generation bigint) RETURNS integer
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    b record;
+    ended integer := 0;
+BEGIN
+    FOR b IN
+        SELECT r.pid, r.backend_start, r.incarnation, r.generation
+          FROM reports.backend r
+          JOIN pg_stat_activity a ON a.pid = r.pid AND a.backend_start = r.backend_start
+         WHERE r.scope = p_scope AND (r.incarnation, r.generation) < (p_incarnation, p_generation)
+           AND r.pid <> pg_backend_pid()
+    LOOP
+        IF pg_terminate_backend(b.pid, 1000) THEN
+            ended := ended + 1;
+            INSERT INTO reports.leadership_event (scope, event, incarnation, generation, reason, detail)
+            VALUES (p_scope, 'terminated', b.incarnation, b.generation, 'superseded',
+                    format('backend %s ended for generation %s', b.pid, p_generation));
+        END IF;
+    END LOOP;
+    RETURN ended;
+END
+$$;
+COMMENT ON FUNCTION reports.terminate_backends(text, bigint, bigint) IS 'Ends registered server processes of lower generations that hold the scope''s locks; returns how many.';
+
+CREATE FUNCTION reports.register_backend(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_purpose text)
+RETURNS text
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT reports.fence_holds(p_scope, p_incarnation, p_generation, p_owner, 'register_backend') THEN
+        RETURN 'fenced';
+    END IF;
+    PERFORM reports.register_self(p_scope, p_incarnation, p_generation, p_owner, p_purpose);
+    RETURN 'ok';
+END
+$$;
+COMMENT ON FUNCTION reports.register_backend(text, bigint, bigint, uuid, text) IS 'A further connection of the activation (the relay''s) makes itself known.';
+
+CREATE FUNCTION reports.activated(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_prepared_ms bigint)
+RETURNS text
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT reports.fence_holds(p_scope, p_incarnation, p_generation, p_owner, 'activated') THEN
+        RETURN 'fenced';
+    END IF;
+    UPDATE reports.fence SET activated_at = coalesce(activated_at, clock_timestamp()) WHERE scope = p_scope;
+    INSERT INTO reports.leadership_event (scope, event, incarnation, generation, member, detail)
+    SELECT p_scope, 'activated', p_incarnation, p_generation, f.member, format('prepared in %s ms', p_prepared_ms)
+      FROM reports.fence f WHERE f.scope = p_scope;
+    RETURN 'ok';
+END
+$$;
+COMMENT ON FUNCTION reports.activated(text, bigint, bigint, uuid, bigint) IS 'The leader has loaded its state and begins to plan.';
+
+CREATE FUNCTION reports.release(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_reason text)
+RETURNS text
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    f reports.fence;
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(reports.scope_lock_key(p_scope));
+    SELECT * INTO f FROM reports.fence WHERE scope = p_scope FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'scope "%" has no fence row', p_scope
+            USING ERRCODE = 'RS001', HINT = 'Insert the scope into reports.scope, or remove it from scopes in scheduler.conf.';
+    END IF;
+    -- Not fence_holds: it would lock FOR SHARE first, and releasing twice is no refusal.
+    IF (f.incarnation, f.generation) IS DISTINCT FROM (p_incarnation, p_generation) OR f.owner IS DISTINCT FROM p_owner THEN
+        INSERT INTO reports.fence_rejection
+            (scope, operation, incarnation, generation, owner, stored_incarnation, stored_generation, application_name)
+        VALUES (p_scope, 'release', p_incarnation, p_generation, p_owner, f.incarnation, f.generation,
+                current_setting('application_name'));
+        RETURN 'fenced';
+    END IF;
+    IF f.released_at IS NULL THEN
+        UPDATE reports.fence SET released_at = clock_timestamp(), release_reason = p_reason WHERE scope = p_scope;
+        INSERT INTO reports.leadership_event (scope, event, incarnation, generation, member, reason)
+        VALUES (p_scope, 'released', p_incarnation, p_generation, f.member, p_reason);
+    END IF;
+    DELETE FROM reports.backend WHERE scope = p_scope AND owner = p_owner;
+    RETURN 'released';
+END
+$$;
+COMMENT ON FUNCTION reports.release(text, bigint, bigint, uuid, text) IS 'The leader gives up in order: nothing of its generation is accepted after.';
+
+CREATE FUNCTION reports.note_leadership(p_scope text, p_incarnation bigint, p_generation bigint, p_member text, p_event text, p_reason text)
+RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF p_event NOT IN ('stepped_down', 'held', 'unheld') THEN
+        RAISE EXCEPTION 'event % is not for this function', p_event USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    INSERT INTO reports.leadership_event (scope, event, incarnation, generation, member, reason)
+    VALUES (p_scope, p_event, p_incarnation, p_generation, p_member, p_reason);
+END
+$$;
+COMMENT ON FUNCTION reports.note_leadership(text, bigint, bigint, text, text, text) IS 'Diary entry of a member that may no longer write anything else.';
+
+CREATE FUNCTION reports.fence_read(p_scope text, OUT incarnation bigint, OUT generation bigint, OUT owner uuid, OUT released boolean, OUT held boolean)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    SELECT f.incarnation, f.generation, f.owner, f.released_at IS NOT NULL, reports.is_held(p_scope)
+      INTO incarnation, generation, owner, released, held
+      FROM reports.fence f WHERE f.scope = p_scope;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'scope "%" has no fence row', p_scope
+            USING ERRCODE = 'RS001', HINT = 'Insert the scope into reports.scope, or remove it from scopes in scheduler.conf.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION reports.fence_read(text) IS 'The accepted generation of a scope.';
+
+GRANT EXECUTE ON FUNCTION
+    reports.ensemble_meet(text, text),
+    reports.establish(text, bigint, bigint, uuid, text),
+    reports.terminate_backends(text, bigint, bigint),
+    reports.register_backend(text, bigint, bigint, uuid, text),
+    reports.activated(text, bigint, bigint, uuid, bigint),
+    reports.release(text, bigint, bigint, uuid, text),
+    reports.note_leadership(text, bigint, bigint, text, text, text),
+    reports.fence_read(text)
+TO report_scheduler;
+
+RESET ROLE;

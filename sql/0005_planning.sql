@@ -1,0 +1,423 @@
+-- What the leader does: take in changes, plan, tend jobs, empty the outbox. Every
+-- function is one protected write: one call, autocommit, small answer (DESIGN section 6).
+
+SET ROLE report_owner;
+
+-- Reads. No locks: what is read here is checked again by compare-and-set when it is written.
+
+CREATE FUNCTION reports.due(p_scope text, p_limit integer)
+RETURNS TABLE (schedule text, version integer, step bigint, next_fire_at timestamptz, next_nominal timestamp,
+               next_offset_s integer, last_fire_at timestamptz, switched_at timestamptz, key_form text, kind text,
+               rule text, time_zone text, anchor timestamptz, starts_at timestamptz, ends_at timestamptz, misfire text,
+               misfire_max integer, misfire_age_us bigint, misfire_grace_us bigint, database_now timestamptz)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT p.schedule, p.version, p.step, p.next_fire_at, p.next_nominal, p.next_offset_s, p.last_fire_at,
+           p.switched_at, p.key_form, v.kind, v.rule, v.time_zone, v.anchor, v.starts_at, v.ends_at, v.misfire,
+           v.misfire_max, (extract(epoch FROM v.misfire_age) * 1000000)::bigint,
+           (extract(epoch FROM v.misfire_grace) * 1000000)::bigint, clock_timestamp()
+      -- The sub-select makes the time a bound of the index scan; a bare volatile call would be a
+      -- filter over every schedule of the scope.
+      FROM (SELECT * FROM reports.schedule_progress q
+             WHERE q.scope = p_scope AND q.next_fire_at <= (SELECT clock_timestamp())
+             ORDER BY q.next_fire_at LIMIT p_limit) p
+      -- OFFSET 0 keeps it a look-up for each row: the planner cannot know the limit, and would hash
+      -- every version there is.
+     CROSS JOIN LATERAL (SELECT * FROM reports.schedule_version w
+                          WHERE w.schedule = p.schedule AND w.version = p.version OFFSET 0) v
+     ORDER BY p.next_fire_at
+$$;
+COMMENT ON FUNCTION reports.due(text, integer) IS 'Schedules with something due, oldest first, with the version that is in force.';
+
+-- The same row for named schedules, due or not: before an edit is taken in, the version in force
+-- plans what was due under it. Ended ones are left out.
+CREATE FUNCTION reports.progress_of(p_scope text, p_schedules text[])
+RETURNS TABLE (schedule text, version integer, step bigint, next_fire_at timestamptz, next_nominal timestamp,
+               next_offset_s integer, last_fire_at timestamptz, switched_at timestamptz, key_form text, kind text,
+               rule text, time_zone text, anchor timestamptz, starts_at timestamptz, ends_at timestamptz, misfire text,
+               misfire_max integer, misfire_age_us bigint, misfire_grace_us bigint, database_now timestamptz)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT p.schedule, p.version, p.step, p.next_fire_at, p.next_nominal, p.next_offset_s, p.last_fire_at,
+           p.switched_at, p.key_form, v.kind, v.rule, v.time_zone, v.anchor, v.starts_at, v.ends_at, v.misfire,
+           v.misfire_max, (extract(epoch FROM v.misfire_age) * 1000000)::bigint,
+           (extract(epoch FROM v.misfire_grace) * 1000000)::bigint, clock_timestamp()
+      FROM reports.schedule_progress p
+      JOIN reports.schedule_version v ON v.schedule = p.schedule AND v.version = p.version
+     WHERE p.scope = p_scope AND p.schedule = ANY (p_schedules) AND NOT v.ended
+$$;
+COMMENT ON FUNCTION reports.progress_of(text, text[]) IS 'Progress of the named schedules with the version that is in force.';
+
+CREATE FUNCTION reports.next_due(p_scope text, OUT next_fire_at timestamptz, OUT database_now timestamptz)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT (SELECT q.next_fire_at FROM reports.schedule_progress q
+             WHERE q.scope = p_scope AND q.next_fire_at IS NOT NULL ORDER BY q.next_fire_at LIMIT 1),
+           clock_timestamp()
+$$;
+COMMENT ON FUNCTION reports.next_due(text) IS 'When the scope''s next firing is due, and the time now.';
+
+-- One row a schedule with an edit not taken in: the progress that is (NULLs: none yet), the version
+-- in force and the newest one. Versions in between are skipped over: their intervals hold no firing
+-- that anybody saw, unless time passed between the edits; the leader plans up to the first of them.
+CREATE FUNCTION reports.changes(p_scope text, p_limit integer)
+RETURNS TABLE (schedule text, change_id bigint, new_version integer, effective_from timestamptz, ended boolean,
+               kind text, rule text, time_zone text, anchor timestamptz, starts_at timestamptz, ends_at timestamptz,
+               step bigint, next_fire_at timestamptz, last_fire_at timestamptz, key_form text, problem text,
+               switched_at timestamptz, database_now timestamptz)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT c.schedule, c.id, v.version, v.effective_from, v.ended, v.kind, v.rule, v.time_zone, v.anchor, v.starts_at,
+           v.ends_at, p.step, p.next_fire_at, p.last_fire_at, p.key_form, p.problem, p.switched_at, clock_timestamp()
+      FROM (SELECT DISTINCT ON (x.schedule) x.schedule, x.id, x.version
+              FROM (SELECT * FROM reports.schedule_change y WHERE y.scope = p_scope ORDER BY y.id LIMIT p_limit) x
+             ORDER BY x.schedule, x.version) c
+      -- OFFSET 0: see due.
+     CROSS JOIN LATERAL (SELECT * FROM reports.schedule_version w
+                          WHERE w.schedule = c.schedule AND w.version = c.version OFFSET 0) v
+      LEFT JOIN LATERAL (SELECT * FROM reports.schedule_progress q WHERE q.schedule = c.schedule OFFSET 0) p ON true
+     ORDER BY c.id
+$$;
+COMMENT ON FUNCTION reports.changes(text, integer) IS 'The oldest edit of each schedule that the leader has not taken in.';
+
+-- Take in edits: each is one version further. `p_step` is what was read (NULL: no progress row was
+-- there). Skipped rows (changed meanwhile, locked) stay in schedule_change and are returned.
+CREATE FUNCTION reports.take_in(
+    p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid,
+    p_schedule text[], p_change bigint[], p_version integer[], p_step bigint[], p_switched_at timestamptz[],
+    p_next_fire_at timestamptz[], p_next_nominal timestamp[], p_next_offset_s integer[], p_key_form text[],
+    p_problem text[], p_tzdata text[],
+    OUT verdict text, OUT taken text[])
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    taken := '{}';
+    IF NOT reports.fence_holds(p_scope, p_incarnation, p_generation, p_owner, 'take_in') THEN
+        verdict := 'fenced';
+        RETURN;
+    END IF;
+    WITH given AS MATERIALIZED (
+        SELECT g.*, v.ended
+          FROM unnest(p_schedule, p_change, p_version, p_step, p_switched_at, p_next_fire_at, p_next_nominal,
+                      p_next_offset_s, p_key_form, p_problem, p_tzdata)
+               AS g (schedule, change, version, step, switched_at, next_fire_at, next_nominal, next_offset_s,
+                     key_form, problem, tzdata)
+          JOIN reports.schedule_version v
+            ON v.schedule = g.schedule AND v.version = g.version AND v.scope = p_scope
+          JOIN reports.schedule_change c ON c.scope = p_scope AND c.id = g.change AND c.schedule = g.schedule
+    ), present AS MATERIALIZED (
+        SELECT p.schedule FROM reports.schedule_progress p
+         WHERE p.schedule = ANY (p_schedule)
+         ORDER BY p.schedule FOR UPDATE SKIP LOCKED
+    ), updated AS (
+        UPDATE reports.schedule_progress p
+           SET version = g.version, step = p.step + 1, switched_at = g.switched_at,
+               next_fire_at = CASE WHEN g.problem IS NULL AND NOT g.ended THEN g.next_fire_at END,
+               next_nominal = g.next_nominal, next_offset_s = g.next_offset_s,
+               key_form = coalesce(p.key_form, g.key_form), problem = g.problem,
+               problem_since = CASE WHEN g.problem IS NULL THEN NULL
+                                    ELSE coalesce(p.problem_since, clock_timestamp()) END,
+               tzdata = g.tzdata, updated_at = clock_timestamp()
+          FROM given g JOIN present USING (schedule)
+         WHERE p.schedule = g.schedule AND p.step = g.step AND p.version < g.version
+        RETURNING p.schedule
+    ), inserted AS (
+        INSERT INTO reports.schedule_progress
+            (schedule, scope, version, switched_at, next_fire_at, next_nominal, next_offset_s, key_form, problem,
+             problem_since, tzdata)
+        SELECT g.schedule, p_scope, g.version, g.switched_at,
+               CASE WHEN g.problem IS NULL AND NOT g.ended THEN g.next_fire_at END, g.next_nominal, g.next_offset_s,
+               g.key_form, g.problem, CASE WHEN g.problem IS NOT NULL THEN clock_timestamp() END, g.tzdata
+          FROM given g WHERE g.step IS NULL
+        ON CONFLICT (schedule) DO NOTHING
+        RETURNING schedule
+    ), done AS MATERIALIZED (
+        SELECT schedule FROM updated UNION ALL SELECT schedule FROM inserted
+    ), swept AS (
+        DELETE FROM reports.schedule_change c USING given g JOIN done USING (schedule)
+         WHERE c.scope = p_scope AND c.id = g.change
+    )
+    SELECT coalesce(array_agg(schedule), '{}') INTO taken FROM done;
+    verdict := 'ok';
+END
+$$;
+COMMENT ON FUNCTION reports.take_in(text, bigint, bigint, uuid, text[], bigint[], integer[], bigint[], timestamptz[], timestamptz[], timestamp[], integer[], text[], text[], text[]) IS 'Takes in edits by compare-and-set and deletes their change rows in the same transaction.';
+
+-- The heart: occurrences, jobs, outbox rows, gaps and progress of one batch, together or not at
+-- all (I4). A schedule whose progress is not what the planner read, or whose row is locked, is left
+-- out whole and is not in `advanced`.
+CREATE FUNCTION reports.plan_batch(
+    p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid,
+    p_schedule text[], p_version integer[], p_step bigint[], p_next_fire_at timestamptz[], p_next_nominal timestamp[],
+    p_next_offset_s integer[], p_last_fire_at timestamptz[], p_last_nominal timestamp[], p_last_offset_s integer[],
+    p_tzdata text,
+    f_schedule text[], f_key text[], f_job uuid[], f_fire_at timestamptz[], f_nominal timestamp[], f_offset_s integer[],
+    f_business_date date[], f_window_start timestamptz[], f_cause text[],
+    g_schedule text[], g_from timestamptz[], g_to timestamptz[], g_from_key text[], g_to_key text[], g_firings bigint[],
+    g_reason text[],
+    OUT verdict text, OUT advanced text[], OUT planned integer)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    advanced := '{}';
+    planned := 0;
+    IF NOT reports.fence_holds(p_scope, p_incarnation, p_generation, p_owner, 'plan_batch') THEN
+        verdict := 'fenced';
+        RETURN;
+    END IF;
+    IF reports.is_held(p_scope) THEN
+        verdict := 'held';
+        RETURN;
+    END IF;
+    -- I9: the database clock decides what is due, whatever the planner believed.
+    IF EXISTS (SELECT FROM unnest(f_fire_at) t WHERE t > clock_timestamp()) THEN
+        RAISE EXCEPTION 'a firing in the batch is not due yet' USING ERRCODE = 'RS004';
+    END IF;
+    WITH given AS MATERIALIZED (
+        SELECT * FROM unnest(p_schedule, p_version, p_step, p_next_fire_at, p_next_nominal, p_next_offset_s,
+                             p_last_fire_at, p_last_nominal, p_last_offset_s)
+            AS g (schedule, version, step, next_fire_at, next_nominal, next_offset_s, last_fire_at, last_nominal,
+                  last_offset_s)
+    ), present AS MATERIALIZED (
+        SELECT p.schedule FROM reports.schedule_progress p JOIN given g USING (schedule)
+         WHERE p.scope = p_scope AND p.version = g.version AND p.step = g.step
+         ORDER BY p.schedule FOR UPDATE OF p SKIP LOCKED
+    ), moved AS (
+        UPDATE reports.schedule_progress p
+           SET step = p.step + 1, next_fire_at = g.next_fire_at, next_nominal = g.next_nominal,
+               next_offset_s = g.next_offset_s,
+               -- NULL: nothing was dealt with (a tzdata update moved the firing into the future).
+               last_fire_at = coalesce(g.last_fire_at, p.last_fire_at),
+               last_nominal = CASE WHEN g.last_fire_at IS NULL THEN p.last_nominal ELSE g.last_nominal END,
+               last_offset_s = CASE WHEN g.last_fire_at IS NULL THEN p.last_offset_s ELSE g.last_offset_s END,
+               tzdata = p_tzdata, updated_at = clock_timestamp()
+          FROM given g JOIN present USING (schedule)
+         WHERE p.schedule = g.schedule AND p.step = g.step AND p.version = g.version
+        RETURNING p.schedule, p.version
+    ), firing AS MATERIALIZED (
+        SELECT f.*, m.version
+          FROM unnest(f_schedule, f_key, f_job, f_fire_at, f_nominal, f_offset_s, f_business_date, f_window_start,
+                      f_cause)
+               AS f (schedule, occurrence_key, job, fire_at, nominal, offset_s, business_date, window_start, cause)
+          JOIN moved m USING (schedule)
+    ), made AS (
+        INSERT INTO reports.occurrence
+            (schedule, occurrence_key, scope, job_id, scheduled_for, nominal_local, offset_s, business_date,
+             window_start, window_end, cause, version, incarnation, generation)
+        SELECT f.schedule, f.occurrence_key, p_scope, f.job, f.fire_at, f.nominal, f.offset_s, f.business_date,
+               f.window_start, f.fire_at, f.cause, f.version, p_incarnation, p_generation
+          FROM firing f
+        ON CONFLICT (schedule, occurrence_key) DO NOTHING
+        RETURNING schedule, occurrence_key, job_id, scheduled_for, version
+    ), job AS (
+        INSERT INTO reports.job
+            (id, schedule, occurrence_key, scope, report, queue, priority, state, run_after, max_attempts, retry_base,
+             retry_cap, timeout)
+        SELECT o.job_id, o.schedule, o.occurrence_key, p_scope, v.report, v.queue, v.priority, 'queued', o.scheduled_for,
+               v.max_attempts, v.retry_base, v.retry_cap, v.timeout
+          FROM made o JOIN reports.schedule_version v ON v.schedule = o.schedule AND v.version = o.version
+        RETURNING id, schedule, occurrence_key, queue, run_after
+    ), message AS (
+        INSERT INTO reports.outbox (scope, job_id, dispatch_number, schedule, occurrence_key, queue, scheduled_for, generation)
+        SELECT p_scope, j.id, 1, j.schedule, j.occurrence_key, j.queue, j.run_after, p_generation FROM job j
+    ), gap AS (
+        INSERT INTO reports.schedule_gap
+            (schedule, scope, from_fire_at, to_fire_at, from_key, to_key, firings, reason, version, incarnation, generation)
+        SELECT g.schedule, p_scope, g.from_at, g.to_at, g.from_key, g.to_key, g.firings, g.reason, m.version,
+               p_incarnation, p_generation
+          FROM unnest(g_schedule, g_from, g_to, g_from_key, g_to_key, g_firings, g_reason)
+               AS g (schedule, from_at, to_at, from_key, to_key, firings, reason)
+          JOIN moved m USING (schedule)
+    )
+    SELECT (SELECT coalesce(array_agg(schedule), '{}') FROM moved), (SELECT count(*) FROM made)
+      INTO advanced, planned;
+    verdict := 'ok';
+END
+$$;
+COMMENT ON FUNCTION reports.plan_batch(text, bigint, bigint, uuid, text[], integer[], bigint[], timestamptz[], timestamp[], integer[], timestamptz[], timestamp[], integer[], text, text[], text[], uuid[], timestamptz[], timestamp[], integer[], date[], timestamptz[], text[], text[], timestamptz[], timestamptz[], text[], text[], bigint[], text[]) IS 'Writes one planned batch; ok, fenced or held.';
+
+-- A schedule that cannot be planned: nothing of it fires until its owner mends it.
+CREATE FUNCTION reports.mark_problem(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid,
+                                     p_schedule text, p_step bigint, p_problem text)
+RETURNS text
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT reports.fence_holds(p_scope, p_incarnation, p_generation, p_owner, 'mark_problem') THEN
+        RETURN 'fenced';
+    END IF;
+    UPDATE reports.schedule_progress
+       SET problem = p_problem, problem_since = coalesce(problem_since, clock_timestamp()), next_fire_at = NULL,
+           step = step + 1, updated_at = clock_timestamp()
+     WHERE schedule = p_schedule AND scope = p_scope AND step = p_step;
+    RETURN CASE WHEN FOUND THEN 'ok' ELSE 'changed' END;
+END
+$$;
+COMMENT ON FUNCTION reports.mark_problem(text, bigint, bigint, uuid, text, bigint, text) IS 'Takes a schedule out of planning with a readable reason.';
+
+-- Wait before the next attempt: doubles from base to cap, then 75 to 125 per cent of it, so that
+-- jobs which failed together do not come back together.
+CREATE FUNCTION reports.retry_delay(p_base interval, p_cap interval, p_attempt integer) RETURNS interval
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+    -- In seconds, since an interval of days times 2^30 is out of range.
+    SELECT make_interval(secs => least(extract(epoch FROM p_base)::float8 * power(2, least(greatest(p_attempt - 1, 0), 30)),
+                                       extract(epoch FROM p_cap)::float8) * (0.75 + 0.5 * random()))
+$$;
+COMMENT ON FUNCTION reports.retry_delay(interval, interval, integer) IS 'Backoff with jitter after the given attempt.';
+
+-- One round of care for jobs: sign of life; retries whose wait is over are queued and dispatched;
+-- claims that lapsed longer than the grace ago are closed as lost. Rows another session holds are
+-- skipped, and the next round sees them again (I12).
+CREATE FUNCTION reports.tend(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_limit integer,
+                             OUT verdict text, OUT released integer, OUT reaped integer, OUT held_back bigint,
+                             OUT running bigint, OUT next_release timestamptz, OUT database_now timestamptz)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    grace interval;
+    may_reap boolean;
+BEGIN
+    database_now := clock_timestamp();
+    IF NOT reports.fence_holds(p_scope, p_incarnation, p_generation, p_owner, 'tend') THEN
+        verdict := 'fenced';
+        RETURN;
+    END IF;
+    PERFORM reports.beat(p_scope);
+    verdict := 'ok';
+    released := 0;
+    reaped := 0;
+    IF NOT reports.is_held(p_scope) THEN
+        WITH ready AS MATERIALIZED (
+            SELECT id FROM reports.job
+             WHERE scope = p_scope AND state = 'retry_wait' AND run_after <= (SELECT clock_timestamp())
+             ORDER BY run_after LIMIT p_limit FOR UPDATE SKIP LOCKED
+        ), queued AS (
+            -- By ANY (ARRAY (...)): joined, a planner without statistics reads the whole table.
+            UPDATE reports.job j SET state = 'queued', dispatch_number = j.dispatch_number + 1
+             WHERE j.id = ANY (ARRAY(SELECT r.id FROM ready r)) AND j.state::text = 'retry_wait'
+            RETURNING j.id, j.dispatch_number, j.schedule, j.occurrence_key, j.queue
+        ), message AS (
+            INSERT INTO reports.outbox (scope, job_id, dispatch_number, schedule, occurrence_key, queue, scheduled_for, generation)
+            SELECT p_scope, q.id, q.dispatch_number, q.schedule, q.occurrence_key, q.queue, o.scheduled_for, p_generation
+              FROM queued q JOIN reports.occurrence o ON o.schedule = q.schedule AND o.occurrence_key = q.occurrence_key
+        )
+        SELECT count(*) INTO released FROM queued;
+    END IF;
+    SELECT i.reap_grace, clock_timestamp() >= p.reap_not_before INTO grace, may_reap
+      FROM reports.installation i, reports.fence_pulse p WHERE p.scope = p_scope;
+    IF may_reap THEN
+        WITH lapsed AS MATERIALIZED (
+            SELECT id, attempt, attempt_token, worker, claimed_at FROM reports.job
+             WHERE state = 'running' AND scope = p_scope AND lease_until + grace < clock_timestamp()
+             ORDER BY id LIMIT p_limit FOR UPDATE SKIP LOCKED
+        ), closed AS (
+            UPDATE reports.job j
+               SET state = CASE WHEN j.cancel_requested THEN 'cancelled'
+                                WHEN j.attempt - j.handed_back >= j.max_attempts THEN 'failed'
+                                ELSE 'retry_wait' END::reports.job_state,
+                   finished_at = CASE WHEN j.cancel_requested OR j.attempt - j.handed_back >= j.max_attempts
+                                      THEN clock_timestamp() END,
+                   run_after = clock_timestamp() + reports.retry_delay(j.retry_base, j.retry_cap, j.attempt - j.handed_back),
+                   attempt_token = NULL, worker = NULL, lease_until = NULL,
+                   error = 'the worker''s claim lapsed: it died, hung, or lost the database'
+             WHERE j.id = ANY (ARRAY(SELECT l.id FROM lapsed l)) AND j.state::text = 'running'
+            RETURNING j.id
+        ), written AS (
+            INSERT INTO reports.job_attempt (job_id, attempt, token, worker, outcome, started_at, error)
+            SELECT l.id, l.attempt, l.attempt_token, l.worker, 'lost', l.claimed_at,
+                   'the worker''s claim lapsed: it died, hung, or lost the database'
+              FROM lapsed l JOIN closed c USING (id)
+        )
+        SELECT count(*) INTO reaped FROM closed;
+        -- SKIP LOCKED: a heartbeat locks its worker row first and job rows then, the other way round.
+        UPDATE reports.worker w SET state = 'dead', stopped_at = clock_timestamp()
+         WHERE w.id = ANY (ARRAY(
+                SELECT u.id FROM reports.worker u, reports.installation i
+                 WHERE u.state IN ('alive', 'draining')
+                   AND u.heartbeat_at + i.claim_lease + i.reap_grace < clock_timestamp()
+                   FOR UPDATE OF u SKIP LOCKED));
+    END IF;
+    SELECT count(*), min(j.run_after) INTO held_back, next_release
+      FROM (SELECT run_after FROM reports.job WHERE scope = p_scope AND state IN ('waiting', 'retry_wait')
+             ORDER BY run_after LIMIT 1000) j;
+    SELECT count(*) INTO running FROM reports.job WHERE state = 'running' AND scope = p_scope;
+    database_now := clock_timestamp();
+END
+$$;
+COMMENT ON FUNCTION reports.tend(text, bigint, bigint, uuid, integer) IS 'Sign of life, release of retries, reaping of lapsed claims; says how much is held back.';
+
+-- Outbox.
+
+CREATE FUNCTION reports.outbox_ack(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_ids bigint[],
+                                   OUT verdict text, OUT deleted integer)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    deleted := 0;
+    IF NOT reports.fence_holds(p_scope, p_incarnation, p_generation, p_owner, 'outbox_ack') THEN
+        verdict := 'fenced';
+        RETURN;
+    END IF;
+    -- Losing this commit only publishes again, which changes nothing (I5): no need to wait for disk.
+    PERFORM set_config('synchronous_commit', 'off', true);
+    DELETE FROM reports.outbox WHERE scope = p_scope AND id = ANY (p_ids);
+    GET DIAGNOSTICS deleted = ROW_COUNT;
+    verdict := 'ok';
+END
+$$;
+COMMENT ON FUNCTION reports.outbox_ack(text, bigint, bigint, uuid, bigint[]) IS 'Deletes messages that Kafka has acknowledged.';
+
+CREATE FUNCTION reports.outbox_bury(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_ids bigint[],
+                                    p_reasons text[], OUT verdict text, OUT buried integer)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    buried := 0;
+    IF NOT reports.fence_holds(p_scope, p_incarnation, p_generation, p_owner, 'outbox_bury') THEN
+        verdict := 'fenced';
+        RETURN;
+    END IF;
+    WITH gone AS (
+        DELETE FROM reports.outbox o USING unnest(p_ids, p_reasons) AS g (id, reason)
+         WHERE o.scope = p_scope AND o.id = g.id
+        RETURNING o.scope, o.id, o.job_id, o.schedule, o.occurrence_key, g.reason
+    ), dead AS (
+        INSERT INTO reports.outbox_dead (scope, id, job_id, schedule, occurrence_key, reason)
+        SELECT scope, id, job_id, schedule, occurrence_key, coalesce(left(reason, 500), 'no reason given') FROM gone
+        ON CONFLICT (scope, id) DO NOTHING
+    )
+    SELECT count(*) INTO buried FROM gone;
+    verdict := 'ok';
+END
+$$;
+COMMENT ON FUNCTION reports.outbox_bury(text, bigint, bigint, uuid, bigint[], text[]) IS 'Moves messages that cannot be published to outbox_dead.';
+
+-- Beyond the bound the oldest messages are dropped: their jobs are served by the pull path.
+CREATE FUNCTION reports.outbox_trim(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_keep bigint,
+                                    OUT verdict text, OUT dropped integer)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    edge bigint;
+BEGIN
+    dropped := 0;
+    IF NOT reports.fence_holds(p_scope, p_incarnation, p_generation, p_owner, 'outbox_trim') THEN
+        verdict := 'fenced';
+        RETURN;
+    END IF;
+    SELECT id INTO edge FROM reports.outbox WHERE scope = p_scope ORDER BY id DESC OFFSET p_keep LIMIT 1;
+    IF edge IS NOT NULL THEN
+        DELETE FROM reports.outbox o
+         WHERE o.scope = p_scope
+           AND o.id = ANY (ARRAY(SELECT id FROM reports.outbox WHERE scope = p_scope AND id <= edge ORDER BY id LIMIT 10000));
+        GET DIAGNOSTICS dropped = ROW_COUNT;
+    END IF;
+    verdict := 'ok';
+END
+$$;
+COMMENT ON FUNCTION reports.outbox_trim(text, bigint, bigint, uuid, bigint) IS 'Drops the oldest messages beyond the bound, in bounded batches.';
+
+GRANT EXECUTE ON FUNCTION
+    reports.due(text, integer),
+    reports.progress_of(text, text[]),
+    reports.next_due(text),
+    reports.changes(text, integer),
+    reports.take_in(text, bigint, bigint, uuid, text[], bigint[], integer[], bigint[], timestamptz[], timestamptz[], timestamp[], integer[], text[], text[], text[]),
+    reports.plan_batch(text, bigint, bigint, uuid, text[], integer[], bigint[], timestamptz[], timestamp[], integer[], timestamptz[], timestamp[], integer[], text, text[], text[], uuid[], timestamptz[], timestamp[], integer[], date[], timestamptz[], text[], text[], timestamptz[], timestamptz[], text[], text[], bigint[], text[]),
+    reports.mark_problem(text, bigint, bigint, uuid, text, bigint, text),
+    reports.tend(text, bigint, bigint, uuid, integer),
+    reports.outbox_ack(text, bigint, bigint, uuid, bigint[]),
+    reports.outbox_bury(text, bigint, bigint, uuid, bigint[], text[]),
+    reports.outbox_trim(text, bigint, bigint, uuid, bigint)
+TO report_scheduler;
+
+RESET ROLE;

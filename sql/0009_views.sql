@@ -1,0 +1,324 @@
+-- Readable views: what `reportctl` shows, for psql and dashboards too.
+--
+-- Each is cheap on big tables: a list that is ordered by its key and limited reads that many index
+-- entries; a count of something that may be large stops at a bound and says so (`capped`). The
+-- ledger of occurrences is kept for ever, so nothing here reads all of it. Views run with the rights
+-- of their owner: readers need no right on the tables below. They say statement_timestamp(), never
+-- clock_timestamp(): a volatile function would keep the planner from looking into a view, and a
+-- limited list would read everything.
+
+SET ROLE report_owner;
+
+-- Nearly free to write: failures are few. Lists of them and the night's overview read it.
+CREATE INDEX job_ended_badly ON reports.job (id) WHERE state IN ('failed', 'cancelled', 'quarantined');
+-- The ledger is written in the order of time, so block ranges find a time span; a B-tree would cost
+-- every firing, this costs one small entry a few hundred kilobytes.
+CREATE INDEX occurrence_scheduled_for ON reports.occurrence
+    USING brin (scheduled_for) WITH (pages_per_range = 32, autosummarize = on);
+
+CREATE FUNCTION reports.job_id_floor(p_at timestamptz) RETURNS uuid
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT (lpad(to_hex(floor(extract(epoch FROM p_at) * 1000)::bigint), 12, '0') || '70008000000000000000')::uuid
+$$;
+COMMENT ON FUNCTION reports.job_id_floor(timestamptz) IS
+    'The smallest job id made at or after an instant: ids are time-ordered (UUIDv7), so the primary key finds recent jobs.';
+
+-- Scopes and their leaders --------------------------------------------------------------------
+
+CREATE VIEW reports.v_hold AS
+SELECT h.id, h.scope, h.reason, h.since AS since_at, h.raised_by
+  FROM reports.hold h
+ WHERE h.lifted_at IS NULL;
+COMMENT ON VIEW reports.v_hold IS 'Holds in force; scope NULL: the whole installation.';
+
+CREATE VIEW reports.v_leader AS
+SELECT f.scope,
+       CASE WHEN f.generation = 0 THEN 'never led'
+            WHEN f.released_at IS NOT NULL THEN 'no leader'
+            WHEN f.activated_at IS NULL THEN 'preparing'
+            -- An idle leader beats every 5 seconds, a busy one every second.
+            WHEN p.beat_at < statement_timestamp() - interval '20 seconds' THEN 'silent'
+            ELSE 'active' END AS state,
+       CASE WHEN f.released_at IS NULL THEN f.member END AS leader,
+       f.incarnation, f.generation,
+       coalesce(f.released_at, f.activated_at, f.established_at) AS since_at,
+       CASE WHEN p.beat_at > '-infinity' THEN p.beat_at END AS beat_at,
+       f.established_at, f.activated_at, f.released_at, f.release_reason,
+       EXISTS (SELECT FROM reports.hold h
+                WHERE h.lifted_at IS NULL AND (h.scope IS NULL OR h.scope = f.scope)) AS held
+  FROM reports.fence f
+  LEFT JOIN reports.fence_pulse p ON p.scope = f.scope;
+COMMENT ON VIEW reports.v_leader IS 'Who leads each scope: state, accepted generation, since when, last sign of life.';
+COMMENT ON COLUMN reports.v_leader.state IS 'active; preparing; silent (no sign of life for 20 s); no leader (released); never led.';
+COMMENT ON COLUMN reports.v_leader.since_at IS 'Since when the state is what it is (silent: since when it had been active).';
+
+CREATE VIEW reports.v_scope AS
+SELECT l.*,
+       due.next_fire_at,
+       greatest(extract(epoch FROM statement_timestamp() - due.next_fire_at), 0)::numeric(20, 3) AS due_lag_s,
+       (SELECT count(*) FROM (SELECT FROM reports.schedule_progress p
+                               WHERE p.scope = l.scope AND p.next_fire_at IS NOT NULL LIMIT 100000) x) AS schedules,
+       (SELECT count(*) FROM (SELECT FROM reports.schedule_progress p
+                               WHERE p.scope = l.scope AND p.problem IS NOT NULL LIMIT 1000) x) AS problems,
+       (SELECT count(*) FROM (SELECT FROM reports.schedule_change c WHERE c.scope = l.scope LIMIT 1000) x) AS changes_waiting,
+       (SELECT count(*) FROM (SELECT FROM reports.request r
+                               WHERE r.scope = l.scope AND r.state = 'pending' LIMIT 1000) x) AS requests_waiting,
+       (SELECT count(*) FROM (SELECT r.at FROM reports.fence_rejection r
+                               WHERE r.scope = l.scope ORDER BY r.id DESC LIMIT 1000) x
+         WHERE x.at > statement_timestamp() - interval '1 day') AS refused_writes
+  FROM reports.v_leader l
+  LEFT JOIN LATERAL (SELECT p.next_fire_at FROM reports.schedule_progress p
+                      WHERE p.scope = l.scope AND p.next_fire_at IS NOT NULL
+                      ORDER BY p.next_fire_at LIMIT 1) due ON true;
+COMMENT ON VIEW reports.v_scope IS 'v_leader and what waits in each scope.';
+COMMENT ON COLUMN reports.v_scope.due_lag_s IS 'How long the oldest due firing has waited to be planned; 0: nothing is late.';
+COMMENT ON COLUMN reports.v_scope.schedules IS 'Schedules with a next firing; counting stops at 100 000.';
+COMMENT ON COLUMN reports.v_scope.changes_waiting IS 'Edits the leader has not taken in; counting stops at 1000.';
+COMMENT ON COLUMN reports.v_scope.refused_writes IS 'Writes of former leaders refused within a day, of the last 1000.';
+
+CREATE VIEW reports.v_leadership_event AS
+SELECT e.id, e.at, e.scope, e.event, e.member, e.reason, e.detail, e.incarnation, e.generation
+  FROM reports.leadership_event e;
+COMMENT ON VIEW reports.v_leadership_event IS 'Diary of leadership; order by id.';
+
+CREATE VIEW reports.v_fence_rejection AS
+SELECT r.id, r.at, r.scope, r.operation, r.generation, r.stored_generation, r.incarnation, r.stored_incarnation,
+       r.application_name
+  FROM reports.fence_rejection r;
+COMMENT ON VIEW reports.v_fence_rejection IS 'Refused writes of former leaders; order by id.';
+
+-- Schedules -----------------------------------------------------------------------------------
+
+CREATE FUNCTION reports.offset_text(p_seconds integer) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN p_seconds < 0 THEN '-' ELSE '+' END || to_char(make_interval(secs => abs(p_seconds)), 'HH24:MI')
+$$;
+COMMENT ON FUNCTION reports.offset_text(integer) IS 'An offset from UTC as it stands in occurrence keys: +02:00.';
+
+CREATE VIEW reports.v_schedule AS
+SELECT s.name, s.scope, s.report, s.description, s.kind, s.rule, s.time_zone, s.queue, s.priority, s.owner,
+       p.version, p.next_fire_at,
+       CASE WHEN p.next_fire_at IS NOT NULL THEN p.next_nominal END AS next_nominal, p.last_fire_at, p.last_nominal,
+       last.occurrence_key AS last_key, last.state AS last_state,
+       CASE WHEN p.problem IS NOT NULL THEN p.problem
+            WHEN p.schedule IS NULL AND change.made_at < statement_timestamp() - interval '5 seconds'
+                 THEN 'unchecked: no leader has taken it in yet'
+            WHEN change.made_at < statement_timestamp() - interval '5 seconds'
+                 THEN 'its last edit is unchecked: no leader has taken it in yet' END AS problem,
+       CASE WHEN p.problem IS NOT NULL THEN p.problem_since
+            WHEN change.made_at < statement_timestamp() - interval '5 seconds' THEN change.made_at END AS problem_since_at
+  FROM reports.schedule s
+  LEFT JOIN reports.schedule_progress p ON p.schedule = s.name
+  LEFT JOIN LATERAL (SELECT min(c.made_at) AS made_at FROM reports.schedule_change c
+                      WHERE c.scope = s.scope AND c.schedule = s.name) change ON true
+  -- The key of the last firing in each form it may have, so that the ledger is read by its key.
+  LEFT JOIN LATERAL (
+        SELECT o.occurrence_key, j.state
+          FROM reports.occurrence o LEFT JOIN reports.job j ON j.id = o.job_id
+         WHERE o.schedule = p.schedule
+           AND o.occurrence_key = ANY (ARRAY[
+                 to_char(p.last_nominal, 'YYYY-MM-DD'),
+                 to_char(p.last_nominal, 'YYYY-MM-DD"T"HH24:MI'),
+                 to_char(p.last_nominal, 'YYYY-MM-DD"T"HH24:MI:SS'),
+                 to_char(p.last_nominal, 'YYYY-MM-DD"T"HH24:MI') || reports.offset_text(p.last_offset_s),
+                 to_char(p.last_nominal, 'YYYY-MM-DD"T"HH24:MI:SS') || reports.offset_text(p.last_offset_s),
+                 to_char(p.last_fire_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"'),
+                 to_char(p.last_fire_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')])
+           AND o.scheduled_for = p.last_fire_at
+         LIMIT 1) last ON true;
+COMMENT ON VIEW reports.v_schedule IS 'Each schedule with its next and last firing and what is wrong with it.';
+COMMENT ON COLUMN reports.v_schedule.next_nominal IS 'Local time of the next firing in the schedule''s zone.';
+COMMENT ON COLUMN reports.v_schedule.last_state IS 'State of the last firing''s job; NULL: it lies in a gap, or nothing has fired.';
+
+CREATE VIEW reports.v_schedule_version AS
+SELECT v.schedule, v.version, v.effective_from, v.recorded_at, v.recorded_by, v.ended, v.kind, v.rule, v.time_zone,
+       v.report, v.queue, v.priority, v.overlap, v.max_attempts, v.timeout, v.parameters,
+       p.version IS NOT NULL AS in_force
+  FROM reports.schedule_version v
+  LEFT JOIN reports.schedule_progress p ON p.schedule = v.schedule AND p.version = v.version;
+COMMENT ON VIEW reports.v_schedule_version IS 'All definitions a schedule has had; in_force: the one that is being planned.';
+
+CREATE VIEW reports.v_gap AS
+SELECT g.id, g.schedule, g.scope, g.from_fire_at, g.to_fire_at, g.from_key, g.to_key, g.firings, g.reason, g.version,
+       g.recorded_at
+  FROM reports.schedule_gap g;
+COMMENT ON VIEW reports.v_gap IS 'Due firings that were not run, as ranges, with the reason.';
+
+-- Occurrences and jobs ------------------------------------------------------------------------
+
+CREATE VIEW reports.v_occurrence AS
+SELECT o.schedule, o.occurrence_key, o.scope, o.scheduled_for, o.nominal_local, o.offset_s, o.business_date, o.cause,
+       o.version, o.generation, o.planned_at, o.request_id, o.job_id,
+       extract(epoch FROM o.planned_at - o.scheduled_for)::numeric(20, 3) AS planned_after_s,
+       j.state, j.attempt, j.finished_at, j.error
+  FROM reports.occurrence o
+  LEFT JOIN reports.job j ON j.id = o.job_id;
+COMMENT ON VIEW reports.v_occurrence IS 'Each firing with what became of it.';
+COMMENT ON COLUMN reports.v_occurrence.planned_after_s IS 'Seconds from due to durable.';
+
+CREATE VIEW reports.v_job AS
+SELECT j.id, j.schedule, j.occurrence_key, j.scope, j.revision, j.report, j.queue, j.priority, j.state, j.run_after,
+       j.attempt, j.handed_back, j.max_attempts, j.created_at, j.claimed_at, j.finished_at, j.lease_until,
+       j.cancel_requested, j.dispatch_number, j.error, j.worker AS worker_id, w.name AS worker, j.timeout,
+       j.retry_base, j.retry_cap,
+       o.scheduled_for, o.nominal_local, o.offset_s, o.business_date, o.window_start, o.window_end, o.cause, o.version,
+       o.incarnation, o.generation, o.planned_at,
+       extract(epoch FROM CASE WHEN j.state = 'running' THEN statement_timestamp()
+                               ELSE j.finished_at END - j.claimed_at)::numeric(20, 3) AS ran_s
+  FROM reports.job j
+  -- Outer, so that the planner knows that each job gives a row and walks the key for a LIMIT.
+  LEFT JOIN reports.occurrence o ON o.schedule = j.schedule AND o.occurrence_key = j.occurrence_key
+  LEFT JOIN reports.worker w ON w.id = j.worker;
+COMMENT ON VIEW reports.v_job IS 'Each job with its occurrence and who runs it; ORDER BY id DESC is newest first, by index; the jobs of one schedule are found through v_occurrence.job_id.';
+COMMENT ON COLUMN reports.v_job.ran_s IS 'Seconds since the claim (running) or of the last attempt (finished).';
+
+CREATE VIEW reports.v_attempt AS
+SELECT a.job_id, a.attempt, a.outcome, a.started_at, a.ended_at,
+       extract(epoch FROM a.ended_at - a.started_at)::numeric(20, 3) AS ran_s, w.name AS worker, a.worker AS worker_id,
+       a.exit_code, a.error
+  FROM reports.job_attempt a
+  LEFT JOIN reports.worker w ON w.id = a.worker;
+COMMENT ON VIEW reports.v_attempt IS 'What became of each finished attempt.';
+
+CREATE VIEW reports.v_artifact AS
+SELECT f.job_id, f.attempt, f.store, f.path, f.media_type, f.size_bytes, f.row_count, encode(f.sha256, 'hex') AS sha256,
+       f.created_at
+  FROM reports.artifact f;
+COMMENT ON VIEW reports.v_artifact IS 'Files that attempts produced; sha256 in hexadecimal.';
+
+CREATE VIEW reports.v_job_state AS
+WITH sample AS (
+    (SELECT state, run_after FROM reports.job WHERE state = 'waiting' LIMIT 100000)
+    UNION ALL (SELECT state, run_after FROM reports.job WHERE state = 'queued' LIMIT 100000)
+    UNION ALL (SELECT state, claimed_at FROM reports.job WHERE state = 'running' LIMIT 100000)
+    UNION ALL (SELECT state, run_after FROM reports.job WHERE state = 'retry_wait' LIMIT 100000)
+)
+SELECT s.state, count(x.state) AS jobs, count(x.state) = 100000 AS capped, min(x.run_after) AS oldest_at
+  FROM unnest(ARRAY['waiting', 'queued', 'running', 'retry_wait']::reports.job_state[]) WITH ORDINALITY AS s (state, place)
+  LEFT JOIN sample x ON x.state = s.state
+ GROUP BY s.state, s.place
+ ORDER BY s.place;
+COMMENT ON VIEW reports.v_job_state IS 'Unfinished jobs by state. Counting stops at 100 000 a state; oldest_at is then of those counted.';
+COMMENT ON COLUMN reports.v_job_state.oldest_at IS 'running: oldest claim; otherwise oldest instant from which a job could have run (retry_wait: will).';
+
+CREATE VIEW reports.v_last_hour AS
+SELECT count(*) AS planned,
+       count(*) FILTER (WHERE x.state = 'succeeded') AS succeeded,
+       count(*) FILTER (WHERE x.state IN ('failed', 'quarantined')) AS failed,
+       count(*) FILTER (WHERE x.state = 'cancelled') AS cancelled,
+       count(*) FILTER (WHERE x.state IN ('waiting', 'queued', 'running', 'retry_wait')) AS open,
+       count(*) = 100000 AS capped
+  FROM (SELECT j.state FROM reports.job j
+         WHERE j.id >= reports.job_id_floor(statement_timestamp() - interval '1 hour')
+         ORDER BY j.id DESC LIMIT 100000) x;
+COMMENT ON VIEW reports.v_last_hour IS 'What became of the jobs of the last hour, of the newest 100 000.';
+
+-- Workers and the outbox ----------------------------------------------------------------------
+
+CREATE VIEW reports.v_worker AS
+SELECT w.id, w.name, w.pid, w.version, w.queues, w.slots,
+       (SELECT count(*) FROM reports.job j WHERE j.state = 'running' AND j.worker = w.id) AS running,
+       CASE WHEN w.state IN ('alive', 'draining') AND w.heartbeat_at < statement_timestamp() - i.claim_lease / 2
+            THEN 'silent' ELSE w.state END AS state,
+       w.started_at, w.heartbeat_at, w.stopped_at
+  FROM reports.worker w, reports.installation i;
+COMMENT ON VIEW reports.v_worker IS 'Worker processes and how many jobs each runs.';
+COMMENT ON COLUMN reports.v_worker.state IS 'alive, draining, stopped, dead as recorded; silent: no heartbeat for half a claim lease.';
+
+CREATE VIEW reports.v_outbox AS
+SELECT o.scope, o.id, o.schedule, o.occurrence_key, o.queue, o.dispatch_number, o.scheduled_for, o.created_at,
+       o.generation, o.job_id
+  FROM reports.outbox o;
+COMMENT ON VIEW reports.v_outbox IS 'Messages not yet acknowledged by Kafka; order by scope, id.';
+
+CREATE VIEW reports.v_outbox_dead AS
+SELECT d.scope, d.id, d.schedule, d.occurrence_key, d.reason, d.buried_at, d.job_id
+  FROM reports.outbox_dead d;
+COMMENT ON VIEW reports.v_outbox_dead IS 'Messages that could not be published; their jobs run through the pull path.';
+
+CREATE VIEW reports.v_outbox_load AS
+SELECT f.scope,
+       (SELECT count(*) FROM (SELECT FROM reports.outbox o WHERE o.scope = f.scope LIMIT 100000) x) AS messages,
+       (SELECT o.created_at FROM reports.outbox o WHERE o.scope = f.scope ORDER BY o.id LIMIT 1) AS oldest_at,
+       (SELECT count(*) FROM (SELECT FROM reports.outbox_dead d WHERE d.scope = f.scope LIMIT 1000) x) AS dead
+  FROM reports.fence f;
+COMMENT ON VIEW reports.v_outbox_load IS 'How full the outbox is; counting stops at 100 000 messages and 1000 dead ones.';
+
+-- What an operator should look at ---------------------------------------------------------------
+
+CREATE VIEW reports.v_problem AS
+SELECT 1 AS place, 'hold' AS kind, coalesce(h.scope, 'installation') AS subject, h.since_at,
+       'held by ' || h.raised_by || ': ' || h.reason AS problem,
+       'nothing is planned or claimed until the hold is lifted' AS remedy
+  FROM reports.v_hold h
+UNION ALL
+SELECT 2, 'leader', s.scope, CASE s.state WHEN 'silent' THEN s.beat_at ELSE s.since_at END,
+       CASE s.state WHEN 'silent' THEN format('leader %s shows no sign of life', s.leader)
+                    ELSE 'no leader, and firings are due' END,
+       'is report-scheduler running and connected to ZooKeeper? reportctl events'
+  FROM reports.v_scope s
+ WHERE s.state = 'silent' OR (s.state IN ('no leader', 'never led') AND s.due_lag_s > 30)
+UNION ALL
+SELECT 3, 'planning', s.scope, s.next_fire_at, 'firings are due but not planned',
+       'look into the log of the leader'
+  FROM reports.v_scope s
+ WHERE s.state IN ('active', 'preparing') AND s.due_lag_s > 30 AND NOT s.held
+UNION ALL
+SELECT 4, 'queue', q.name, w.since_at, 'jobs are waiting and no living worker serves the queue',
+       'start a report-worker with this queue in worker.conf'
+  FROM reports.queue q
+  JOIN LATERAL (SELECT min(x.run_after) AS since_at FROM (
+                  SELECT j.run_after FROM reports.job j WHERE j.state = 'queued' AND j.queue = q.name
+                   LIMIT 1000) x) w ON w.since_at < statement_timestamp() - interval '10 seconds'
+ WHERE NOT EXISTS (SELECT FROM reports.v_worker v WHERE v.state = 'alive' AND q.name = ANY (v.queues))
+UNION ALL
+SELECT 5, 'relay', o.scope, o.oldest_at, format('messages waiting for Kafka: %s', o.messages),
+       'jobs still run through the pull path; is Kafka reachable, does the topic exist?'
+  FROM reports.v_outbox_load o
+ WHERE o.oldest_at < statement_timestamp() - interval '1 minute'
+UNION ALL
+SELECT 6, 'schedule', p.schedule, p.problem_since, p.problem, 'mend the row in reports.schedule'
+  FROM reports.schedule_progress p
+ WHERE p.problem IS NOT NULL
+UNION ALL
+SELECT 7, 'edits', c.scope, c.since_at, format('edits of schedules not taken in: %s', c.edits),
+       'a leader takes them in within a second'
+  FROM (SELECT f.scope, count(x.made_at) AS edits, min(x.made_at) AS since_at
+          FROM reports.fence f
+          JOIN LATERAL (SELECT y.made_at FROM reports.schedule_change y WHERE y.scope = f.scope
+                         ORDER BY y.id LIMIT 1000) x ON true
+         GROUP BY f.scope) c
+ WHERE c.since_at < statement_timestamp() - interval '30 seconds'
+UNION ALL
+SELECT 8, 'jobs', x.scope, min(x.finished_at), format('jobs failed within a day: %s', count(*)),
+       'reportctl jobs --state failed'
+  FROM (SELECT j.scope, j.finished_at FROM reports.job j
+         WHERE j.state IN ('failed', 'cancelled', 'quarantined') AND j.state IN ('failed', 'quarantined')
+           AND j.id >= reports.job_id_floor(statement_timestamp() - interval '1 day')
+         ORDER BY j.id DESC LIMIT 1000) x
+ GROUP BY x.scope
+UNION ALL
+SELECT 9, 'outbox', d.scope, d.buried_at, 'a message could not be published: ' || d.reason,
+       'its job ran through the pull path; reportctl outbox --dead'
+  FROM (SELECT f.scope, y.buried_at, y.reason
+          FROM reports.fence f
+          JOIN LATERAL (SELECT z.buried_at, z.reason FROM reports.outbox_dead z WHERE z.scope = f.scope
+                         ORDER BY z.id DESC LIMIT 1) y ON true) d
+ WHERE d.buried_at > statement_timestamp() - interval '1 day';
+COMMENT ON VIEW reports.v_problem IS 'What somebody should look at, most urgent first (place), each with what to do.';
+
+-- Whoever reads a view calls the functions in it.
+GRANT EXECUTE ON FUNCTION reports.job_id_floor(timestamptz), reports.offset_text(integer) TO report_reader, report_operator;
+
+RESET ROLE;
+
+DO $$
+DECLARE
+    v name;
+BEGIN
+    FOR v IN SELECT relname FROM pg_class
+              WHERE relnamespace = 'reports'::regnamespace AND relkind = 'v' AND relname LIKE 'v\_%' LOOP
+        EXECUTE format('GRANT SELECT ON reports.%I TO report_reader, report_operator', v);
+    END LOOP;
+END
+$$;

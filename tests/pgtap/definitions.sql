@@ -1,0 +1,193 @@
+-- Everything that cannot work, or is not there yet, is refused where it is written, and says what
+-- to write instead (I12).
+BEGIN;
+\ir fixture.psql
+SELECT no_plan();
+
+-- A valid schedule but for one column.
+CREATE FUNCTION pg_temp.with(p_column text, p_value text) RETURNS text LANGUAGE sql AS $$
+    SELECT pg_temp.refusal(format('INSERT INTO reports.schedule (name, scope, report, kind, rule, %I)
+                                   VALUES (''s'', ''tap'', ''nothing'', ''cron'', ''0 6 * * *'', %L)', p_column, p_value))
+$$;
+CREATE FUNCTION pg_temp.rule(p_kind text, p_rule text) RETURNS text LANGUAGE sql AS $$
+    SELECT pg_temp.refusal(format('INSERT INTO reports.schedule (name, scope, report, kind, rule)
+                                   VALUES (''s'', ''tap'', ''nothing'', %L, %L)', p_kind, p_rule))
+$$;
+
+-- Policies that are not there yet.
+SELECT is(pg_temp.with(t.col, t.value),
+          format('0A000 schedule "s": %s = %L is not supported yet (Write %s = %s.)', t.col, t.value, t.col, t.allowed),
+          format('%s = %L is refused as not yet, with the value to write', t.col, t.value))
+  FROM (VALUES ('paused', 'true', '''false'''),
+               ('dst_gap', 'skip', '''auto'''),
+               ('dst_overlap', 'both', '''auto'''),
+               ('calendar', 'target2', 'NULL'),
+               ('nonbusiness', 'skip', '''run'''),
+               ('business_date', 'previous_business_day', '''run_date'''),
+               ('overlap', 'forbid', '''allow'''),
+               ('overlap', 'queue', '''allow'''),
+               ('overlap', 'replace', '''allow'''),
+               ('jitter_s', '30', '''0''')) AS t (col, value, allowed);
+SELECT is(pg_temp.with(t.col, NULL), format('0A000 schedule "s": %s = NULL is not supported yet (Write %s = %s.)', t.col, t.col, t.allowed),
+          format('%s = NULL is no way round', t.col))
+  FROM (VALUES ('dst_gap', '''auto'''), ('overlap', '''allow'''), ('jitter_s', '''0''')) AS t (col, allowed);
+SELECT is(pg_temp.rule('rrule', 'FREQ=DAILY'),
+          '0A000 schedule "s": kind ''rrule'' is not supported yet (Write kind = ''cron'', ''interval'' or ''once''.)',
+          'kind rrule is refused as not yet');
+SELECT is(pg_temp.refusal($$INSERT INTO reports.queue (name, max_outstanding) VALUES ('q', 5)$$),
+          '23514 new row for relation "queue" violates check constraint "max_outstanding_is_not_supported_yet"',
+          'a capacity bound is refused as not yet');
+SELECT is(pg_temp.refusal($$INSERT INTO reports.report (name, kind) VALUES ('r', 'http')$$),
+          '0A000 report "r": kind ''http'' is not supported yet (Write kind = ''sql'', ''program'' or ''noop''.)',
+          'kind http is refused as not yet');
+SELECT is(pg_temp.refusal(format($$INSERT INTO reports.report (name, kind, data_source, query, format) VALUES ('r', 'sql', 'w', 'SELECT 1', %L)$$, f)),
+          format('0A000 report "r": format %L is not supported yet for sql (Write format = ''csv'' or ''json''.)', f),
+          format('format %s of sql is refused as not yet', f))
+  FROM unnest('{xlsx,html,pdf}'::text[]) f;
+SELECT is(pg_temp.refusal($$UPDATE reports.report SET kind = 'http' WHERE name = 'nothing'$$),
+          '0A000 report "nothing": kind ''http'' is not supported yet (Write kind = ''sql'', ''program'' or ''noop''.)',
+          'an UPDATE is judged like an INSERT: report');
+
+-- Rules.
+SELECT is(pg_temp.rule('cron', t.rule), t.refusal, format('cron rule %L: %s', t.rule, t.what))
+  FROM (VALUES ('0 6 * *', 'four fields are refused',
+                '22023 schedule "s": a cron rule has five fields (minute hour day month weekday), ''0 6 * *'' has 4 (Example: 30 6 * * 1-5 is 06:30 from Monday to Friday.)'),
+               ('0 0 6 * * *', 'a seconds field is refused',
+                '22023 schedule "s": a cron rule has five fields (minute hour day month weekday), ''0 0 6 * * *'' has 6 (Example: 30 6 * * 1-5 is 06:30 from Monday to Friday.)'),
+               ('0 6 * * mon;drop', 'strange characters are refused',
+                '22023 schedule "s": cron rule ''0 6 * * mon;drop'' has characters that cannot stand in one (Example: 30 6 * * 1-5 is 06:30 from Monday to Friday.)'),
+               ('@reboot', 'an unknown nickname is refused',
+                '22023 schedule "s": unknown cron nickname ''@reboot'' (Write @hourly, @daily, @weekly, @monthly or @yearly in lower case, or five fields.)'),
+               ('@Daily', 'a nickname in capitals is refused',
+                '22023 schedule "s": unknown cron nickname ''@Daily'' (Write @hourly, @daily, @weekly, @monthly or @yearly in lower case, or five fields.)'),
+               ('*/15 0-6,22 1 jan-mar MON', 'lists, ranges, steps and names pass', 'not refused')) AS t (rule, what, refusal);
+SELECT is(pg_temp.rule('cron', '@' || n), 'not refused', format('@%s passes', n))
+  FROM unnest('{yearly,annually,monthly,weekly,daily,midnight,hourly}'::text[]) n;
+SELECT is(pg_temp.rule('interval', t.rule), t.refusal, format('interval %L: %s', t.rule, t.what))
+  FROM (VALUES ('1 month', 'months are refused with the way out',
+                '22023 schedule "s": an interval is elapsed time and cannot have months or years (Use kind = ''cron'' for calendar months, e.g. 0 6 1 * *.)'),
+               ('2 years', 'years are refused',
+                '22023 schedule "s": an interval is elapsed time and cannot have months or years (Use kind = ''cron'' for calendar months, e.g. 0 6 1 * *.)'),
+               ('1 month -30 days', 'a month that is nearly nothing is refused too',
+                '22023 schedule "s": an interval is elapsed time and cannot have months or years (Use kind = ''cron'' for calendar months, e.g. 0 6 1 * *.)'),
+               ('often', 'words are refused',
+                '22023 schedule "s": ''often'' is not an interval (Write elapsed time such as 15 minutes or 36 hours.)'),
+               ('500 ms', 'less than a second is refused', '22023 schedule "s": an interval is at least 1 second'),
+               ('-1 hour', 'a negative one is refused', '22023 schedule "s": an interval is at least 1 second'),
+               ('15 minutes', 'minutes pass', 'not refused'),
+               ('1 second', 'one second passes', 'not refused')) AS t (rule, what, refusal);
+SELECT is(pg_temp.rule('once', t.rule), t.refusal, format('once %L: %s', t.rule, t.what))
+  FROM (VALUES ('tomorrow', 'a word is refused',
+                '22023 schedule "s": ''tomorrow'' is not a local time (Write YYYY-MM-DDTHH:MM, e.g. 2030-04-12T06:00.)'),
+               ('2030-02-30T06:00', 'a day that does not exist is refused',
+                '22023 schedule "s": ''2030-02-30T06:00'' names a day or time that does not exist (Write YYYY-MM-DDTHH:MM, e.g. 2030-04-12T06:00.)'),
+               ('2030-04-12T25:00', 'an hour that does not exist is refused',
+                '22023 schedule "s": ''2030-04-12T25:00'' names a day or time that does not exist (Write YYYY-MM-DDTHH:MM, e.g. 2030-04-12T06:00.)'),
+               ('2030-04-12T06:00', 'a local time passes', 'not refused'),
+               ('2030-04-12 06:00:30+02:00', 'seconds and an offset pass', 'not refused'),
+               ('2030-04-12T06:00Z', 'Z passes', 'not refused')) AS t (rule, what, refusal);
+SELECT is(pg_temp.rule('weekly', 'monday'),
+          '23514 new row for relation "schedule" violates check constraint "schedule_kind_check"',
+          'an unknown kind is refused as that, not as a bad time');
+SELECT matches(pg_temp.rule(NULL, '0 6 * * *'), '^23502 null value in column "kind"', 'a missing kind is refused as that');
+SELECT matches(pg_temp.rule('cron', NULL), '^23502 null value in column "rule"', 'a missing rule is refused as that');
+SELECT matches(pg_temp.rule('cron', repeat('0,', 300) || '0 * * * *'), '^23514 .*"schedule_rule_check"', 'a rule longer than 512 bytes is refused');
+
+-- Time zones.
+SELECT is(pg_temp.with('time_zone', z), format('22023 schedule "s": unknown time zone %L (Write an IANA name such as Europe/Berlin or UTC.)', z),
+          format('zone %L is unknown', z))
+  FROM unnest('{Europe/Atlantis,berlin time,../../etc/passwd}'::text[]) z;
+SELECT is(pg_temp.with('time_zone', z), 'not refused', format('zone %s is known', z))
+  FROM unnest('{UTC,Europe/Berlin,America/Argentina/Buenos_Aires,Asia/Kathmandu}'::text[]) z;
+
+-- Names and references.
+SELECT matches(pg_temp.refusal(format('INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES (%L, ''tap'', ''nothing'', ''cron'', ''@daily'')', n)),
+               '^23514 value for domain reports.name violates check constraint "name_shape"', format('name %s is refused', to_json(n)))
+  FROM unnest(ARRAY['', 'Sales', 'a b', '-a', '_a', 'sales/daily', 'ä', repeat('a', 64), E'a\n']) n;
+SELECT is(pg_temp.refusal(format('INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES (%L, ''tap'', ''nothing'', ''cron'', ''@daily'')', n)),
+          'not refused', format('name %L passes', n))
+  FROM unnest(ARRAY['a', '7', 'sales-daily_v1.2', repeat('a', 63)]) n;
+SELECT matches(pg_temp.with('queue', 'slow'), '^23503 .*violates foreign key constraint "schedule_queue_fkey"', 'a queue must exist');
+SELECT matches(pg_temp.refusal($$INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES ('t', 'nowhere', 'nothing', 'cron', '@daily')$$),
+               '^23503 .*violates foreign key constraint "schedule_scope_fkey"', 'a scope must exist');
+SELECT matches(pg_temp.refusal($$INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES ('t', 'tap', 'missing', 'cron', '@daily')$$),
+               '^23503 .*violates foreign key constraint "schedule_report_fkey"', 'a report must exist');
+
+-- Bounds of the columns.
+SELECT matches(pg_temp.with(t.col, t.value), '^23514 .*"' || t.constraint || '"', format('%s = %L is out of bounds', t.col, t.value))
+  FROM (VALUES ('misfire', 'sometimes', 'schedule_misfire_check'),
+               ('misfire_max', '0', 'schedule_misfire_max_check'), ('misfire_max', '1001', 'schedule_misfire_max_check'),
+               ('misfire_age', '1 second', 'misfire_age_covers_grace'), ('misfire_age', '20000 days', 'schedule_misfire_age_check'),
+               ('misfire_grace', '0', 'schedule_misfire_grace_check'), ('misfire_grace', '2 days', 'schedule_misfire_grace_check'),
+               ('priority', '-1001', 'schedule_priority_check'), ('priority', '1001', 'schedule_priority_check'),
+               ('max_attempts', '0', 'schedule_max_attempts_check'), ('max_attempts', '101', 'schedule_max_attempts_check'),
+               ('retry_base', '-1 s', 'schedule_retry_base_check'), ('retry_base', '2 days', 'schedule_retry_base_check'),
+               ('retry_cap', '-1 s', 'schedule_retry_cap_check'), ('retry_cap', '8 days', 'schedule_retry_cap_check'),
+               ('timeout', '0', 'schedule_timeout_check'), ('timeout', '8 days', 'schedule_timeout_check'),
+               ('parameters', '[1]', 'schedule_parameters_check'), ('parameters', '"x"', 'schedule_parameters_check')) AS t (col, value, "constraint");
+SELECT matches(pg_temp.with('parameters', (SELECT json_build_object('x', repeat('a', 70000))::text)), '^23514 .*"schedule_parameters_check"', 'parameters larger than 64 KiB are refused');
+SELECT matches(pg_temp.refusal($$INSERT INTO reports.schedule (name, scope, report, kind, rule, starts_at, ends_at)
+                                 VALUES ('t', 'tap', 'nothing', 'cron', '@daily', '2030-01-02', '2030-01-01')$$),
+               '^23514 .*"starts_before_end"', 'a schedule that ends before it starts is refused');
+SELECT matches(pg_temp.refusal($$INSERT INTO reports.schedule (name, scope, report, kind, rule, misfire_age, misfire_grace)
+                                 VALUES ('t', 'tap', 'nothing', 'cron', '@daily', '5 min', '10 min')$$),
+               '^23514 .*"misfire_age_covers_grace"', 'a grace longer than the age is refused');
+
+-- Reports.
+SELECT matches(pg_temp.refusal($$INSERT INTO reports.report (name, kind, query) VALUES ('r', 'sql', 'SELECT 1')$$), '^23514 .*"sql_needs_query"', 'sql without a data source is refused');
+SELECT matches(pg_temp.refusal($$INSERT INTO reports.report (name, kind, data_source) VALUES ('r', 'sql', 'w')$$), '^23514 .*"sql_needs_query"', 'sql without a query is refused');
+SELECT matches(pg_temp.refusal($$INSERT INTO reports.report (name, kind) VALUES ('r', 'program')$$), '^23514 .*"program_needs_program"', 'program without a program is refused');
+SELECT matches(pg_temp.refusal($$INSERT INTO reports.report (name, kind) VALUES ('r', 'magic')$$), '^23514 .*"report_kind_check"', 'an unknown kind of report is refused');
+SELECT matches(pg_temp.refusal($$INSERT INTO reports.report (name, kind, parameters) VALUES ('r', 'noop', '[]')$$), '^23514 .*"report_parameters_check"', 'parameters that are no object are refused');
+SELECT matches(pg_temp.refusal($$INSERT INTO reports.report (name, kind, format) VALUES ('r', 'noop', '../x')$$), '^23514 .*"report_format_check"', 'a format that could leave its directory is refused');
+SELECT matches(pg_temp.refusal($$INSERT INTO reports.report (name, kind, data_source, query) VALUES ('r', 'sql', 'w', repeat('x', 262145))$$), '^23514 .*"report_query_check"', 'a query larger than 256 KiB is refused');
+UPDATE reports.report SET updated_at = '2000-01-01', description = 'x' WHERE name = 'nothing';
+SELECT ok(updated_at > now() - interval '1 min', 'updated_at is the time of the change, whatever was written') FROM reports.report WHERE name = 'nothing';
+INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES ('user', 'tap', 'nothing', 'cron', '@daily');
+SELECT matches(pg_temp.refusal($$DELETE FROM reports.report WHERE name = 'nothing'$$), '^23503 ', 'a report that a schedule uses cannot be deleted');
+SELECT matches(pg_temp.refusal($$DELETE FROM reports.queue WHERE name = 'default'$$), '^23503 ', 'a queue that a schedule uses cannot be deleted');
+
+-- Schedules: identity and anchor.
+SELECT is(pg_temp.refusal($$UPDATE reports.schedule SET name = 'other' WHERE name = 'user'$$),
+          '22023 schedule "user": name and scope never change (Insert a new schedule and delete this one.)', 'a schedule cannot be renamed');
+SELECT is(pg_temp.refusal($$UPDATE reports.schedule SET scope = 'main' WHERE name = 'user'$$),
+          '22023 schedule "user": name and scope never change (Insert a new schedule and delete this one.)', 'a schedule cannot move to another scope');
+SELECT is(pg_temp.refusal($$UPDATE reports.schedule SET overlap = 'forbid' WHERE name = 'user'$$),
+          '0A000 schedule "user": overlap = ''forbid'' is not supported yet (Write overlap = ''allow''.)', 'an UPDATE is judged like an INSERT: schedule');
+INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES ('every', 'tap', 'nothing', 'interval', '15 minutes');
+SELECT ok(anchor BETWEEN now() - interval '1 min' AND clock_timestamp(), 'an interval counts from its creation unless told otherwise') FROM reports.schedule WHERE name = 'every';
+SELECT is(extract(microsecond FROM anchor) % 1000000, 0::numeric, 'the anchor is a whole second') FROM reports.schedule WHERE name = 'every';
+INSERT INTO reports.schedule (name, scope, report, kind, rule, anchor) VALUES ('every2', 'tap', 'nothing', 'interval', '15 minutes', '2030-01-01 00:00:00.5+00');
+SELECT is(anchor, '2030-01-01 00:00:00.5+00', 'an anchor that is given stays') FROM reports.schedule WHERE name = 'every2';
+
+-- Calendars.
+INSERT INTO reports.calendar (name) VALUES ('de');
+INSERT INTO reports.calendar_day (calendar, day, business) VALUES ('de', '2030-12-25', false);
+SELECT matches(pg_temp.refusal(format('INSERT INTO reports.calendar (name, weekend_days) VALUES (''c'', %L)', d)), '^23514 .*"calendar_weekend_days_check"', format('weekend %s is refused', d))
+  FROM unnest(ARRAY['{0}', '{8}', '{NULL}', '{1,2,3,4,5,6,7}']) d;
+SELECT matches(pg_temp.refusal($$INSERT INTO reports.calendar_day (calendar, day, business) VALUES ('de', '2030-12-25', true)$$), '^23505 ', 'a day is said once');
+SELECT matches(pg_temp.refusal($$INSERT INTO reports.calendar_day (calendar, day, business) VALUES ('fr', '2030-12-25', true)$$), '^23503 ', 'a day needs its calendar');
+DELETE FROM reports.calendar WHERE name = 'de';
+SELECT is_empty($$SELECT FROM reports.calendar_day WHERE calendar = 'de'$$, 'a calendar takes its days with it');
+
+-- Scopes outlive everything.
+SELECT is(pg_temp.refusal($$DELETE FROM reports.scope WHERE name = 'main'$$),
+          '55006 scope "main" cannot be deleted or renamed: its fence must outlive every leader (Delete its schedules instead; an empty scope costs nothing.)',
+          'a scope cannot be deleted');
+SELECT is(pg_temp.refusal($$UPDATE reports.scope SET name = 'minor' WHERE name = 'main'$$),
+          '55006 scope "main" cannot be deleted or renamed: its fence must outlive every leader (Delete its schedules instead; an empty scope costs nothing.)',
+          'a scope cannot be renamed');
+SELECT is(pg_temp.refusal($$TRUNCATE reports.scope CASCADE$$),
+          '55006 scopes cannot be deleted: their fences must outlive every leader (Delete their schedules instead; an empty scope costs nothing.)',
+          'scopes cannot be truncated');
+SELECT is(pg_temp.refusal($$UPDATE reports.scope SET description = 'x' WHERE name = 'main'$$), 'not refused', 'a scope can be described');
+
+-- Installation.
+SELECT is((SELECT count(*) FROM reports.installation), 1::bigint, 'there is one installation');
+SELECT matches(pg_temp.refusal('INSERT INTO reports.installation DEFAULT VALUES'), '^23505 ', 'there is never a second installation');
+SELECT matches(pg_temp.refusal('INSERT INTO reports.installation (only_row) VALUES (false)'), '^23514 ', 'not even under another key');
+SELECT matches(pg_temp.refusal($$UPDATE reports.installation SET claim_lease = '1 s'$$), '^23514 ', 'a lease too short to renew is refused');
+SELECT matches(pg_temp.refusal($$UPDATE reports.installation SET reap_grace = '0'$$), '^23514 ', 'no grace at all is refused');
+
+SELECT * FROM finish();
+ROLLBACK;

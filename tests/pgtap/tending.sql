@@ -1,0 +1,109 @@
+-- One round of care for jobs: retries are released, lapsed claims are closed, and nothing else is touched.
+BEGIN;
+\ir fixture.psql
+SELECT no_plan();
+
+CREATE FUNCTION pg_temp.tend(p_limit integer DEFAULT 100) RETURNS text LANGUAGE sql AS $$
+    SELECT format('%s released %s reaped %s held back %s running %s', verdict, released, reaped, held_back, running)
+      FROM reports.tend('tap', 1, 100, pg_temp.leader(), p_limit)
+$$;
+CREATE FUNCTION pg_temp.may_reap() RETURNS void LANGUAGE sql
+AS $$ UPDATE reports.fence_pulse SET beat_at = clock_timestamp(), reap_not_before = '-infinity' WHERE scope = 'tap' $$;
+CREATE FUNCTION pg_temp.state(p_key text) RETURNS text LANGUAGE sql AS $$ SELECT state::text FROM reports.job WHERE occurrence_key = p_key $$;
+CREATE TEMP TABLE w AS SELECT pg_temp.add_worker() AS id;
+
+SELECT is(pg_temp.tend(), 'ok released 0 reaped 0 held back 0 running 0', 'with nothing to do nothing is done');
+
+-- Release.
+SELECT pg_temp.add_job('r1', 'retry_wait', p_attempt => 1, p_run_after => clock_timestamp() - interval '2 s');
+SELECT pg_temp.add_job('r2', 'retry_wait', p_attempt => 1, p_run_after => clock_timestamp() - interval '1 s');
+SELECT pg_temp.add_job('r3', 'retry_wait', p_attempt => 1, p_run_after => clock_timestamp() + interval '1 hour');
+SELECT is(pg_temp.tend(1), 'ok released 1 reaped 0 held back 2 running 0', 'retries are released within the limit');
+SELECT is(pg_temp.state('r1') || ' ' || pg_temp.state('r2'), 'queued retry_wait', 'the longest due first');
+SELECT is(pg_temp.tend(), 'ok released 1 reaped 0 held back 1 running 0', 'the next round releases the next');
+SELECT is(pg_temp.state('r3'), 'retry_wait', 'what is still waiting out its backoff stays');
+SELECT results_eq($$SELECT j.dispatch_number, m.dispatch_number, m.job_id = j.id, m.occurrence_key::text, m.scheduled_for = o.scheduled_for, m.generation
+                      FROM reports.outbox m JOIN reports.job j ON j.id = m.job_id JOIN reports.occurrence o ON o.job_id = j.id ORDER BY m.id$$,
+                  $$VALUES (2, 2, true, 'r1', true, 100::bigint), (2, 2, true, 'r2', true, 100)$$, 'each released job has a message with the next dispatch number');
+SELECT is((SELECT next_release FROM reports.tend('tap', 1, 100, pg_temp.leader(), 10)), (SELECT run_after FROM reports.job WHERE occurrence_key = 'r3'), 'and the leader is told when to look again');
+SELECT pg_temp.add_job('w1', 'waiting', p_run_after => clock_timestamp() - interval '2 s');
+SELECT is(pg_temp.tend(), 'ok released 0 reaped 0 held back 2 running 0', 'a job that waits for something else is not released');
+DELETE FROM reports.job WHERE occurrence_key = 'w1';
+
+-- Reap: only beyond lease and grace.
+SELECT pg_temp.add_job('live', 'running', (SELECT id FROM w), p_attempt => 1, p_lease_until => clock_timestamp() + interval '1 s');
+SELECT pg_temp.add_job('late', 'running', (SELECT id FROM w), p_attempt => 1, p_lease_until => clock_timestamp() - interval '4 s');
+SELECT pg_temp.add_job('lapsed', 'running', (SELECT id FROM w), p_attempt => 1, p_lease_until => clock_timestamp() - interval '6 s');
+SELECT pg_temp.add_job('last', 'running', (SELECT id FROM w), p_attempt => 3, p_lease_until => clock_timestamp() - interval '6 s');
+SELECT pg_temp.add_job('returned', 'running', (SELECT id FROM w), p_attempt => 3, p_lease_until => clock_timestamp() - interval '6 s');
+UPDATE reports.job SET handed_back = 1 WHERE occurrence_key = 'returned';
+SELECT pg_temp.add_job('cancelled', 'running', (SELECT id FROM w), p_attempt => 1, p_lease_until => clock_timestamp() - interval '6 s');
+UPDATE reports.job SET cancel_requested = true WHERE occurrence_key = 'cancelled';
+CREATE TEMP TABLE before AS SELECT * FROM reports.job WHERE state = 'running';
+
+UPDATE reports.fence_pulse SET beat_at = clock_timestamp(), reap_not_before = clock_timestamp() + interval '1 min' WHERE scope = 'tap';
+SELECT is(pg_temp.tend(), 'ok released 0 reaped 0 held back 1 running 6', 'nothing is reaped before reap_not_before');
+UPDATE reports.fence_pulse SET beat_at = clock_timestamp() - interval '2 min', reap_not_before = '-infinity' WHERE scope = 'tap';
+SELECT is(pg_temp.tend(), 'ok released 0 reaped 0 held back 1 running 6', 'nor in the first round after a silence longer than a lease');
+SELECT ok(reap_not_before - clock_timestamp() BETWEEN '55 s' AND '60 s', 'which gives every worker a lease to renew') FROM reports.fence_pulse WHERE scope = 'tap';
+
+SELECT pg_temp.may_reap();
+SELECT is(pg_temp.tend(), 'ok released 0 reaped 4 held back 3 running 2', 'then claims that lapsed longer than the grace ago are closed');
+SELECT is(pg_temp.state('live'), 'running', 'a live claim stays');
+SELECT is(pg_temp.state('late'), 'running', 'so does one within the grace');
+SELECT is(pg_temp.state('lapsed'), 'retry_wait', 'one with attempts left is tried again');
+SELECT ok(run_after - clock_timestamp() BETWEEN '7 s' AND '13 s' AND attempt_token IS NULL AND worker IS NULL AND lease_until IS NULL AND finished_at IS NULL,
+          'after its backoff, without a claim') FROM reports.job WHERE occurrence_key = 'lapsed';
+SELECT is(pg_temp.state('last'), 'failed', 'one that used its attempts up has failed');
+SELECT ok(finished_at IS NOT NULL AND error = 'the worker''s claim lapsed: it died, hung, or lost the database', 'finally, and says why') FROM reports.job WHERE occurrence_key = 'last';
+SELECT is(pg_temp.state('returned'), 'retry_wait', 'attempts that were handed back are not used up');
+SELECT is(pg_temp.state('cancelled'), 'cancelled', 'one that was to be cancelled is cancelled');
+SELECT results_eq($$SELECT a.job_id, a.attempt, a.token, a.worker, a.outcome, a.started_at FROM reports.job_attempt a ORDER BY job_id$$,
+                  $$SELECT id, attempt, attempt_token, worker, 'lost', claimed_at FROM before WHERE occurrence_key NOT IN ('live', 'late') ORDER BY id$$,
+                  'each lost attempt is written down with its token, worker and start');
+SELECT pg_temp.may_reap();
+SELECT is(pg_temp.tend(), 'ok released 0 reaped 0 held back 3 running 2', 'none is closed twice');
+
+SELECT pg_temp.add_job('l' || n, 'running', (SELECT id FROM w), p_attempt => 1, p_lease_until => clock_timestamp() - interval '6 s') FROM generate_series(1, 5) n;
+SELECT matches(pg_temp.tend(2), 'reaped 2', 'reaping keeps within the limit');
+SELECT matches(pg_temp.tend(), 'reaped 3', 'and goes on where it stopped');
+
+INSERT INTO reports.scope (name) VALUES ('elsewhere');
+SELECT pg_temp.add_job('foreign', 'running', (SELECT id FROM w), p_attempt => 1, p_lease_until => clock_timestamp() - interval '6 s');
+UPDATE reports.job SET scope = 'elsewhere' WHERE occurrence_key = 'foreign';
+SELECT matches(pg_temp.tend(), 'reaped 0', 'jobs of another scope are its own leader''s');
+
+-- A hold stops what would start work, not what closes it.
+INSERT INTO reports.hold (scope, reason) VALUES ('tap', 'test');
+SELECT pg_temp.add_job('h1', 'retry_wait', p_attempt => 1, p_run_after => clock_timestamp() - interval '1 s');
+SELECT pg_temp.add_job('h2', 'running', (SELECT id FROM w), p_attempt => 1, p_lease_until => clock_timestamp() - interval '6 s');
+SELECT matches(pg_temp.tend(), 'released 0 reaped 1', 'a hold stops releases, and reaping goes on');
+UPDATE reports.hold SET lifted_at = clock_timestamp();
+SELECT matches(pg_temp.tend(), 'released 1 reaped 0', 'until it is lifted');
+
+-- No job can stop the round for the others, whatever its numbers are.
+SELECT pg_temp.add_job('poison', 'running', (SELECT id FROM w), p_attempt => 60, p_max_attempts => 100, p_lease_until => clock_timestamp() - interval '6 s');
+UPDATE reports.job SET retry_base = '24:00:00', retry_cap = '7 days' WHERE occurrence_key = 'poison';
+SELECT matches(pg_temp.tend(), 'reaped 1', 'the sixtieth attempt with a base of a day is no overflow');
+SELECT ok(run_after - clock_timestamp() BETWEEN '5 days' AND '9 days', 'its backoff is the cap, with jitter') FROM reports.job WHERE occurrence_key = 'poison';
+
+-- Backoff.
+SELECT ok(bool_and(reports.retry_delay('10 s', '10 min', 1) BETWEEN '7.5 s' AND '12.5 s'), 'the first wait is the base, 25 per cent up or down') FROM generate_series(1, 200);
+SELECT ok(bool_and(reports.retry_delay('10 s', '10 min', 4) BETWEEN '60 s' AND '100 s'), 'each further one twice as long') FROM generate_series(1, 200);
+SELECT ok(bool_and(reports.retry_delay('10 s', '10 min', 50) BETWEEN '7.5 min' AND '12.5 min'), 'up to the cap') FROM generate_series(1, 200);
+SELECT ok(count(DISTINCT reports.retry_delay('10 s', '10 min', 1)) > 150, 'no two alike') FROM generate_series(1, 200);
+SELECT is(reports.retry_delay('0', '10 min', 5), '0', 'a base of nothing waits for nothing');
+
+-- Workers that went silent.
+CREATE TEMP TABLE silent AS SELECT pg_temp.add_worker() AS id, n FROM generate_series(1, 4) n;
+UPDATE reports.worker SET heartbeat_at = clock_timestamp() - interval '66 s' WHERE id IN (SELECT id FROM silent WHERE n IN (1, 2, 4));
+UPDATE reports.worker SET heartbeat_at = clock_timestamp() - interval '63 s' WHERE id IN (SELECT id FROM silent WHERE n = 3);
+SELECT reports.worker_leave(id, CASE n WHEN 2 THEN 'draining' ELSE 'stopped' END) FROM silent WHERE n IN (2, 4);
+SELECT pg_temp.may_reap();
+DO $$ BEGIN PERFORM pg_temp.tend(); END $$;
+SELECT results_eq('SELECT s.n, w.state FROM silent s JOIN reports.worker w USING (id) ORDER BY n', $$VALUES (1, 'dead'), (2, 'dead'), (3, 'alive'), (4, 'stopped')$$,
+                  'workers silent for longer than lease and grace are dead, alive or draining; one that stopped is not');
+SELECT is(state, 'alive', 'the others live') FROM reports.worker JOIN w USING (id);
+
+SELECT * FROM finish();
+ROLLBACK;

@@ -1,0 +1,69 @@
+-- Each edit of a schedule appends a version and a change row; what changes nothing appends nothing.
+BEGIN;
+\ir fixture.psql
+SELECT no_plan();
+
+CREATE FUNCTION pg_temp.versions(p_schedule text) RETURNS text LANGUAGE sql AS $$
+    SELECT string_agg(format('%s:%s%s', version, rule, CASE WHEN ended THEN ':ended' END), ' ' ORDER BY version)
+      FROM reports.schedule_version WHERE schedule = p_schedule
+$$;
+CREATE FUNCTION pg_temp.changes(p_schedule text) RETURNS text LANGUAGE sql AS $$
+    SELECT string_agg(format('%s/%s', scope, version), ' ' ORDER BY id) FROM reports.schedule_change WHERE schedule = p_schedule
+$$;
+
+INSERT INTO reports.schedule (name, scope, report, kind, rule, parameters) VALUES ('s', 'tap', 'nothing', 'cron', '@daily', '{"n": 1.0}');
+SELECT is(pg_temp.versions('s'), '1:@daily', 'an INSERT makes version 1');
+SELECT is(pg_temp.changes('s'), 'tap/1', 'and its change row');
+SELECT ok(effective_from BETWEEN now() AND clock_timestamp(), 'which is effective from now on') FROM reports.schedule_version WHERE schedule = 's';
+SELECT is(recorded_by, session_user::text, 'and says who made it') FROM reports.schedule_version WHERE schedule = 's';
+
+UPDATE reports.schedule SET rule = '@hourly' WHERE name = 's';
+SELECT is(pg_temp.versions('s'), '1:@daily 2:@hourly', 'an UPDATE makes the next version and leaves the first as it was');
+SELECT is(pg_temp.changes('s'), 'tap/1 tap/2', 'and its change row');
+
+UPDATE reports.schedule SET rule = rule, priority = 0, description = '' WHERE name = 's';
+SELECT is(pg_temp.versions('s'), '1:@daily 2:@hourly', 'an UPDATE that changes nothing makes no version');
+SELECT is(pg_temp.changes('s'), 'tap/1 tap/2', 'and no change row');
+
+UPDATE reports.schedule SET parameters = '{"n": 1}' WHERE name = 's';
+SELECT is((SELECT parameters::text FROM reports.schedule_version WHERE schedule = 's' AND version = 3), '{"n": 1}',
+          'a value that is equal but reads differently is a change');
+
+DELETE FROM reports.schedule WHERE name = 's';
+SELECT is(pg_temp.versions('s'), '1:@daily 2:@hourly 3:@hourly 4:@hourly:ended', 'a DELETE appends an ending version');
+SELECT is(pg_temp.changes('s'), 'tap/1 tap/2 tap/3 tap/4', 'and its change row');
+
+INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES ('s', 'tap', 'nothing', 'cron', '@weekly');
+SELECT is(pg_temp.versions('s'), '1:@daily 2:@hourly 3:@hourly 4:@hourly:ended 5:@weekly', 'inserting the name again continues the same identity');
+SELECT is(pg_temp.changes('s'), 'tap/1 tap/2 tap/3 tap/4 tap/5', 'and its change row');
+
+-- Refused statements leave nothing behind.
+SELECT isnt(pg_temp.refusal($$UPDATE reports.schedule SET overlap = 'queue' WHERE name = 's'$$), 'not refused', 'a refused edit is refused');
+SELECT is(pg_temp.changes('s'), 'tap/1 tap/2 tap/3 tap/4 tap/5', 'and makes no change row');
+
+-- A version is a full copy: every column of schedule is in it, with its value.
+SELECT set_eq($$SELECT column_name::text FROM information_schema.columns WHERE table_schema = 'reports' AND table_name = 'schedule' AND column_name <> 'name'$$,
+              $$SELECT column_name::text FROM information_schema.columns WHERE table_schema = 'reports' AND table_name = 'schedule_version'
+                 AND column_name NOT IN ('schedule', 'version', 'effective_from', 'recorded_at', 'recorded_by', 'ended')$$,
+              'a version has every column of a schedule');
+INSERT INTO reports.schedule (name, scope, report, description, kind, rule, time_zone, anchor, starts_at, ends_at, misfire, misfire_max,
+                              misfire_age, misfire_grace, queue, priority, max_attempts, retry_base, retry_cap, timeout, parameters, owner)
+VALUES ('full', 'tap', 'nothing', 'd', 'interval', '15 min', 'Asia/Tokyo', '2030-01-01', '2030-01-02', '2030-01-03', 'skip', 7, '8 days',
+        '9 s', 'fast', 11, 12, '13 s', '14 s', '15 s', '{"a": "b"}', 'somebody');
+SELECT is(to_jsonb(v) - '{schedule,version,effective_from,recorded_at,recorded_by,ended}'::text[], to_jsonb(s) - 'name', 'each with its value')
+  FROM reports.schedule s JOIN reports.schedule_version v ON v.schedule = s.name WHERE s.name = 'full';
+
+-- Many rows in one statement.
+INSERT INTO reports.schedule (name, scope, report, kind, rule)
+SELECT 'many-' || n, 'tap', 'nothing', 'cron', '@daily' FROM generate_series(1, 50) n;
+UPDATE reports.schedule SET priority = 5 WHERE name LIKE 'many-%';
+SELECT is((SELECT count(*) FROM reports.schedule_version WHERE schedule LIKE 'many-%' AND version = 2 AND priority = 5), 50::bigint, 'a statement over many rows makes a version for each');
+
+-- What the leader sees.
+SELECT is((SELECT string_agg(format('%s@%s', schedule, new_version), ' ') FROM reports.changes('tap', 1000) WHERE schedule = 's'), 's@1',
+          'the leader is shown the oldest edit of a schedule first');
+SELECT is((SELECT count(*) FROM reports.changes('tap', 3)), 1::bigint, 'and no more rows than it asks for');
+SELECT is_empty($$SELECT FROM reports.changes('main', 1000)$$, 'and none of another scope');
+
+SELECT * FROM finish();
+ROLLBACK;
