@@ -1,0 +1,292 @@
+#include "coord_zk_client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Without THREADED the header hides half of the API and the calls compile as implicit
+ * declarations. zookeeper_log.h is not included: it clashes with syslog's names. */
+#define THREADED
+#include <zookeeper/zookeeper.h>
+
+#include "log.h"
+
+struct watch_ticket {
+    struct zk_client *client;
+    unsigned scope;
+};
+
+struct zk_client {
+    zhandle_t *handle;
+    struct inbox *inbox;
+    uint32_t session;
+    /* One per scope, at a fixed address: the library then recognises a watch set twice. */
+    struct watch_ticket watches[COORD_SCOPES_MAX];
+};
+
+static enum zk_answer answer_of(int rc)
+{
+    switch (rc) {
+    case ZOK:
+        return ZK_OK;
+    case ZNONODE:
+        return ZK_NO_NODE;
+    case ZNODEEXISTS:
+        return ZK_NODE_EXISTS;
+    case ZCONNECTIONLOSS:
+    case ZOPERATIONTIMEOUT:
+    case ZSESSIONMOVED:
+        return ZK_UNSURE;
+    case ZSESSIONEXPIRED:
+    case ZCLOSING:
+    case ZAUTHFAILED:
+    case ZINVALIDSTATE:
+        return ZK_ENDED;
+    default:
+        return ZK_REFUSED;
+    }
+}
+
+static enum zk_link link_of(int state)
+{
+    if (state == ZOO_CONNECTED_STATE) {
+        return ZK_LINK_UP;
+    }
+    /* Every other value, 0 among them, is on the way to a new connection of the same session. */
+    if (state == ZOO_EXPIRED_SESSION_STATE || state == ZOO_AUTH_FAILED_STATE) {
+        return ZK_LINK_ENDED;
+    }
+    return ZK_LINK_DOWN;
+}
+
+/* Below: library threads. They post and return. A message that does not fit is counted by the
+ * inbox; the operation's own timer, the polled state and the slow re-listing make up for it. */
+
+static void post(struct inbox *inbox, const struct zk_message *m)
+{
+    enum status counted = inbox_post(inbox, m);
+    (void)counted;
+}
+
+static void post_reply(const void *data, int rc, const struct Stat *stat, const char *text,
+                       size_t length)
+{
+    const struct zk_ticket *ticket = data;
+    struct zk_message m = {.type = ZK_MESSAGE_REPLY,
+                           .session = ticket->session,
+                           .op = ticket->op,
+                           .answer = answer_of(rc),
+                           .rc = rc};
+    if (rc == ZOK && stat != NULL) {
+        m.czxid = stat->czxid;
+        m.owner = stat->ephemeralOwner;
+    }
+    if (rc == ZOK && text != NULL && length < sizeof m.text) {
+        memcpy(m.text, text, length);
+    }
+    post(ticket->inbox, &m);
+}
+
+static void on_created(int rc, const char *path, const struct Stat *stat, const void *data)
+{
+    const char *last = path == NULL ? NULL : strrchr(path, '/');
+    post_reply(data, rc, stat, last == NULL ? NULL : last + 1, last == NULL ? 0 : strlen(last + 1));
+}
+
+static void on_data(int rc, const char *value, int length, const struct Stat *stat,
+                    const void *data)
+{
+    post_reply(data, rc, stat, value, length > 0 ? (size_t)length : 0);
+}
+
+static void on_stat(int rc, const struct Stat *stat, const void *data)
+{
+    post_reply(data, rc, stat, NULL, 0);
+}
+
+static void on_void(int rc, const void *data)
+{
+    post_reply(data, rc, NULL, NULL, 0);
+}
+
+static void on_synced(int rc, const char *value, const void *data)
+{
+    (void)value;
+    post_reply(data, rc, NULL, NULL, 0);
+}
+
+static void on_children(int rc, const struct String_vector *strings, const void *data)
+{
+    const struct zk_ticket *ticket = data;
+    struct zk_message m = {.type = ZK_MESSAGE_REPLY,
+                           .session = ticket->session,
+                           .op = ticket->op,
+                           .answer = answer_of(rc),
+                           .rc = rc};
+    if (rc == ZOK && strings != NULL) {
+        m.names = calloc(1, sizeof *m.names);
+    }
+    if (m.names != NULL) {
+        m.names->count = strings->count > 0 ? (size_t)strings->count : 0;
+        for (size_t i = 0; i < m.names->count && i < CANDIDATES_MAX; i++) {
+            (void)snprintf(m.names->names[i], sizeof m.names->names[i], "%s", strings->data[i]);
+        }
+    }
+    if (inbox_post(ticket->inbox, &m) != STATUS_OK) {
+        free(m.names);
+    }
+}
+
+static void on_session_event(zhandle_t *handle, int type, int state, const char *path,
+                             void *context)
+{
+    (void)handle;
+    (void)path;
+    struct zk_client *client = context;
+    if (type != ZOO_SESSION_EVENT) {
+        return;
+    }
+    struct zk_message m = {
+        .type = ZK_MESSAGE_LINK, .session = client->session, .link = link_of(state)};
+    post(client->inbox, &m);
+}
+
+/* Session events come to every node watch too; on_session_event has told them already. */
+static void on_node_event(zhandle_t *handle, int type, int state, const char *path, void *context)
+{
+    (void)handle;
+    (void)state;
+    (void)path;
+    const struct watch_ticket *watch = context;
+    if (type == ZOO_SESSION_EVENT) {
+        return;
+    }
+    struct zk_message m = {
+        .type = ZK_MESSAGE_WATCH, .session = watch->client->session, .scope = watch->scope};
+    post(watch->client->inbox, &m);
+}
+
+/* Lines look like "2026-01-01 00:00:00,000:pid:ZOO_WARN@function@line: text". */
+static void on_log(const char *message)
+{
+    const char *text = strstr(message, "ZOO_");
+    enum log_level level = LOG_LEVEL_DEBUG;
+    if (strstr(message, "ZOO_ERROR@") != NULL || strstr(message, "ZOO_WARN@") != NULL) {
+        level = LOG_LEVEL_WARN;
+    }
+    log_event(level, "zookeeper client says", "text=%s",
+              log_quote(text == NULL ? message : text).text);
+}
+
+/* Above: library threads. */
+
+enum status zk_client_open(const struct zk_client_options *options, struct zk_client **ret_client,
+                           struct error *err)
+{
+    struct zk_client *client = calloc(1, sizeof *client);
+    if (client == NULL) {
+        return error_set(err, STATUS_FATAL, "out of memory for a ZooKeeper session");
+    }
+    client->inbox = options->inbox;
+    client->session = options->session;
+    for (unsigned i = 0; i < COORD_SCOPES_MAX; i++) {
+        client->watches[i] = (struct watch_ticket){.client = client, .scope = i};
+    }
+    /* Debug level has a use after free in this version (ZOOKEEPER-4809). */
+    zoo_set_debug_level(ZOO_LOG_LEVEL_INFO);
+    client->handle = zookeeper_init2(options->servers, on_session_event, options->session_ms, NULL,
+                                     client, ZOO_NO_LOG_CLIENTENV, on_log);
+    if (client->handle == NULL) {
+        free(client);
+        return error_set(err, STATUS_AGAIN,
+                         "no ZooKeeper server of \"%s\" resolves; check zookeeper.servers",
+                         options->servers);
+    }
+    /* By default names are resolved on every pass of the I/O thread, and a failing resolver stops
+     * pings and timeouts without any event: leadership dies silently in a DNS outage. */
+    (void)zoo_set_servers_resolution_delay(client->handle, -1);
+    *ret_client = client;
+    return STATUS_OK;
+}
+
+void zk_client_close(struct zk_client *client)
+{
+    if (client == NULL) {
+        return;
+    }
+    (void)zookeeper_close(client->handle);
+    free(client);
+}
+
+enum zk_link zk_client_link(const struct zk_client *client)
+{
+    return link_of(zoo_state(client->handle));
+}
+
+int64_t zk_client_session_id(const struct zk_client *client)
+{
+    const clientid_t *id = zoo_client_id(client->handle);
+    return id == NULL ? 0 : id->client_id;
+}
+
+int64_t zk_client_session_ms(const struct zk_client *client)
+{
+    return zoo_recv_timeout(client->handle);
+}
+
+static enum status sent(int rc)
+{
+    return rc == ZOK ? STATUS_OK : STATUS_AGAIN;
+}
+
+enum status zk_client_create(struct zk_client *client, const struct zk_ticket *ticket,
+                             const char *path, const char *data, enum zk_node_kind kind)
+{
+    int mode = kind == ZK_PERSISTENT  ? ZOO_PERSISTENT
+               : kind == ZK_EPHEMERAL ? ZOO_EPHEMERAL
+                                      : ZOO_EPHEMERAL_SEQUENTIAL;
+    return sent(zoo_acreate2(client->handle, path, data, (int)strlen(data), &ZOO_OPEN_ACL_UNSAFE,
+                             mode, on_created, ticket));
+}
+
+enum status zk_client_get(struct zk_client *client, const struct zk_ticket *ticket,
+                          const char *path)
+{
+    return sent(zoo_awget(client->handle, path, NULL, NULL, on_data, ticket));
+}
+
+enum status zk_client_get_and_watch(struct zk_client *client, const struct zk_ticket *ticket,
+                                    const char *path, unsigned scope)
+{
+    return sent(
+        zoo_awget(client->handle, path, on_node_event, &client->watches[scope], on_data, ticket));
+}
+
+enum status zk_client_children(struct zk_client *client, const struct zk_ticket *ticket,
+                               const char *path)
+{
+    return sent(zoo_aget_children(client->handle, path, 0, on_children, ticket));
+}
+
+enum status zk_client_set(struct zk_client *client, const struct zk_ticket *ticket,
+                          const char *path, const char *data)
+{
+    return sent(zoo_aset(client->handle, path, data, (int)strlen(data), -1, on_stat, ticket));
+}
+
+enum status zk_client_delete(struct zk_client *client, const struct zk_ticket *ticket,
+                             const char *path)
+{
+    return sent(zoo_adelete(client->handle, path, -1, on_void, ticket));
+}
+
+enum status zk_client_sync(struct zk_client *client, const struct zk_ticket *ticket,
+                           const char *path)
+{
+    return sent(zoo_async(client->handle, path, on_synced, ticket));
+}
+
+const char *zk_client_rc_name(int rc)
+{
+    return zerror(rc);
+}

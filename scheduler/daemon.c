@@ -1,0 +1,311 @@
+#include "daemon.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "canceller.h"
+#include "coord.h"
+#include "log.h"
+#include "notify.h"
+#include "scope.h"
+
+#define LOOK_MS       1000 /* between two looks at the loops */
+#define CLOSE_MS      6000 /* closing a black-holed session takes up to 4.5 s */
+#define COORD_LATE_MS 15000
+#define URGENT_MAX    (4 * COORD_SCOPES_MAX)
+
+struct scheduler {
+    const struct scheduler_settings *settings;
+    const char *kafka_properties[SETTING_LIST_MAX + 1];
+    struct inbox *urgent;
+    struct coord *coord;
+    struct scope *scopes[COORD_SCOPES_MAX];
+    bool stuck[COORD_SCOPES_MAX]; /* told already */
+    bool joined[COORD_SCOPES_MAX];
+    size_t count;
+    struct canceller *canceller;
+    int signals;
+    bool stopping;
+    instant stop_until;
+    instant fed_at;
+    int64_t watchdog_ms;
+    char status[256];
+};
+
+static void signals_of_interest(sigset_t *set)
+{
+    (void)sigemptyset(set);
+    (void)sigaddset(set, SIGTERM);
+    (void)sigaddset(set, SIGINT);
+    (void)sigaddset(set, SIGHUP);
+}
+
+void scheduler_block_signals(void)
+{
+    sigset_t set;
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    signals_of_interest(&set);
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+    (void)sigaction(SIGPIPE, &ignore, NULL);
+}
+
+/* Making and starting ------------------------------------------------------------------------ */
+
+static enum status make_scope(struct scheduler *d, const char *name, struct error *err)
+{
+    const struct scheduler_settings *s = d->settings;
+    const struct scope_options options = {
+        .name = name,
+        .member = s->name,
+        .coord = d->coord,
+        .conninfo = s->database,
+        .password_file = s->database_password_file,
+        .tz_directory = s->tz_directory[0] == '\0' ? NULL : s->tz_directory,
+        .statement_ms = s->database_statement_ms,
+        .connect_ms = s->database_connect_ms,
+        .establish_ms = s->establish_ms,
+        .unhealthy_ms = s->database_unhealthy_ms,
+        .drain_ms = s->drain_ms,
+        .batch_schedules = (size_t)s->planner_batch,
+        .brokers = s->kafka_brokers,
+        .topic = s->kafka_topic,
+        .properties = d->kafka_properties,
+        .relay_window = (size_t)s->relay_window,
+    };
+    enum status status = scope_new(&options, &d->scopes[d->count], err);
+    if (status == STATUS_OK) {
+        d->count++;
+    }
+    return status;
+}
+
+static enum status make_parts(struct scheduler *d, struct error *err)
+{
+    const struct scheduler_settings *s = d->settings;
+    for (size_t i = 0; i < s->kafka_properties.count; i++) {
+        d->kafka_properties[i] = s->kafka_properties.items[i];
+    }
+    sigset_t set;
+    signals_of_interest(&set);
+    d->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    d->urgent = inbox_new(sizeof(struct coord_event), URGENT_MAX);
+    if (d->signals < 0 || d->urgent == NULL) {
+        return error_set(err, STATUS_FATAL, "no memory or descriptors to start");
+    }
+    const struct coord_options options = {.servers = s->zookeeper,
+                                          .root = s->zookeeper_root,
+                                          .session_ms = s->zookeeper_session_ms,
+                                          .tick_ms = s->zookeeper_tick_ms,
+                                          .margin_ms = s->lease_margin_ms,
+                                          .name = s->name,
+                                          .url = s->advertised_url,
+                                          .urgent = d->urgent};
+    enum status status = coord_new(&options, &d->coord, err);
+    for (size_t i = 0; i < s->scopes.count && status == STATUS_OK; i++) {
+        status = make_scope(d, s->scopes.items[i], err);
+    }
+    return status;
+}
+
+static enum status start_parts(struct scheduler *d, struct error *err)
+{
+    enum status status = canceller_start(d->urgent, d->scopes, d->count, &d->canceller, err);
+    if (status == STATUS_OK) {
+        status = coord_start(d->coord, err);
+    }
+    for (size_t i = 0; i < d->count && status == STATUS_OK; i++) {
+        status = scope_start(d->scopes[i], err);
+    }
+    return status;
+}
+
+/* Watching ----------------------------------------------------------------------------------- */
+
+/* Do all loops turn? A stuck scope is told, and its statement is cancelled so that it can hear it:
+ * it then steps down by itself, since only it knows that its work has ended (I11). */
+static bool loops_turn(struct scheduler *d, instant now)
+{
+    bool all = instant_ms_between(coord_last_turn(d->coord), now) < COORD_LATE_MS || d->stopping;
+    for (size_t i = 0; i < d->count; i++) {
+        int64_t silent_ms = instant_ms_between(scope_last_turn(d->scopes[i]), now);
+        if (d->joined[i] || silent_ms < d->settings->stuck_ms) {
+            d->stuck[i] = false;
+            continue;
+        }
+        all = false;
+        if (!d->stuck[i]) {
+            d->stuck[i] = true;
+            log_event(LOG_LEVEL_ERROR, "scope thread is stuck", "scope=%s silent_ms=%lld",
+                      scope_read(d->scopes[i]).name, (long long)silent_ms);
+            scope_tell_stuck(d->scopes[i]);
+            canceller_ask(d->canceller, i);
+        }
+    }
+    return all;
+}
+
+static void tell_status(struct scheduler *d)
+{
+    char text[sizeof d->status] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < d->count; i++) {
+        struct scope_snapshot view = scope_read(d->scopes[i]);
+        int n = snprintf(text + used, sizeof text - used, "%s%s %s", i == 0 ? "" : ", ", view.name,
+                         lifecycle_state_name(view.state));
+        if (n < 0 || (size_t)n >= sizeof text - used) {
+            break; /* as many as fit */
+        }
+        used += (size_t)n;
+    }
+    if (strcmp(text, d->status) != 0) {
+        memcpy(d->status, text, sizeof text);
+        notify_status(d->status);
+    }
+}
+
+static void look(struct scheduler *d)
+{
+    instant now = clock_now();
+    bool turn = loops_turn(d, now);
+    if (turn && d->watchdog_ms > 0 && instant_ms_between(d->fed_at, now) >= d->watchdog_ms / 3) {
+        notify_watchdog();
+        d->fed_at = now;
+    }
+    tell_status(d);
+}
+
+/* Stopping ----------------------------------------------------------------------------------- */
+
+static void ask_stop(struct scheduler *d, const char *why)
+{
+    log_event(LOG_LEVEL_INFO, "stopping", "reason=%s", why);
+    notify_stopping();
+    d->stopping = true;
+    d->stop_until = instant_add_ms(clock_now(), d->settings->stop_ms);
+    for (size_t i = 0; i < d->count; i++) {
+        scope_ask_stop(d->scopes[i]);
+    }
+}
+
+/* Take what has arrived. TIMEOUT: leave at once. */
+static enum status take_signals(struct scheduler *d, struct error *err)
+{
+    struct signalfd_siginfo info;
+    while (read(d->signals, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo == SIGHUP) {
+            log_event(LOG_LEVEL_WARN, "reload is not supported yet: restart to apply settings",
+                      NULL);
+        } else if (d->stopping) {
+            return error_set(err, STATUS_TIMEOUT, "a second signal ended the ordered stop");
+        } else {
+            ask_stop(d, info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT");
+        }
+    }
+    return STATUS_OK;
+}
+
+static bool all_joined(struct scheduler *d)
+{
+    bool all = true;
+    for (size_t i = 0; i < d->count; i++) {
+        if (!d->joined[i]) {
+            d->joined[i] = scope_join(d->scopes[i], clock_now()) == STATUS_OK;
+        }
+        all = all && d->joined[i];
+    }
+    return all;
+}
+
+/* Wait for signals, watch, and end when every scope is STOPPED. */
+static enum status main_loop(struct scheduler *d, struct error *err)
+{
+    for (;;) {
+        struct pollfd fd = {.fd = d->signals, .events = POLLIN};
+        int64_t wait_ms = d->stopping ? 20 : LOOK_MS;
+        if (d->watchdog_ms > 0 && d->watchdog_ms / 3 < wait_ms) {
+            wait_ms = d->watchdog_ms / 3;
+        }
+        (void)poll(&fd, 1, (int)wait_ms);
+        enum status status = take_signals(d, err);
+        if (status != STATUS_OK) {
+            return status;
+        }
+        look(d);
+        if (d->stopping && all_joined(d)) {
+            return STATUS_OK;
+        }
+        if (d->stopping && !instant_before(clock_now(), d->stop_until)) {
+            return error_set(err, STATUS_TIMEOUT, "the ordered stop took longer than stop_ms");
+        }
+    }
+}
+
+/* Threads end in the order of who uses whom. TIMEOUT: something hangs; nothing may be freed. */
+static enum status end_parts(struct scheduler *d, struct error *err)
+{
+    instant until = instant_add_ms(clock_now(), CLOSE_MS);
+    for (size_t i = 0; i < d->count; i++) {
+        if (scope_join(d->scopes[i], until) != STATUS_OK) {
+            return error_set(err, STATUS_TIMEOUT, "a scope thread did not end");
+        }
+    }
+    if (coord_stop(d->coord, until) != STATUS_OK) {
+        return error_set(err, STATUS_TIMEOUT, "the session could not be closed in time");
+    }
+    if (canceller_stop(d->canceller, until) != STATUS_OK) {
+        return error_set(err, STATUS_TIMEOUT, "a cancel request did not end");
+    }
+    d->canceller = NULL;
+    return STATUS_OK;
+}
+
+static void free_parts(struct scheduler *d)
+{
+    for (size_t i = 0; i < d->count; i++) {
+        scope_free(d->scopes[i]);
+    }
+    coord_free(d->coord);
+    inbox_free(d->urgent);
+    if (d->signals >= 0) {
+        (void)close(d->signals);
+    }
+    free(d);
+}
+
+enum status scheduler_run(const struct scheduler_settings *settings, struct error *err)
+{
+    struct scheduler *d = calloc(1, sizeof *d);
+    if (d == NULL) {
+        return error_set(err, STATUS_FATAL, "out of memory");
+    }
+    d->settings = settings;
+    d->signals = -1;
+    d->watchdog_ms = notify_watchdog_ms();
+    enum status status = make_parts(d, err);
+    if (status != STATUS_OK) {
+        free_parts(d);
+        return status;
+    }
+    status = start_parts(d, err);
+    if (status == STATUS_OK) {
+        notify_ready();
+        status = main_loop(d, err);
+    } else {
+        ask_stop(d, "not all threads started");
+    }
+    if (status == STATUS_TIMEOUT) {
+        return status; /* threads are left that use all this: the caller leaves by _exit */
+    }
+    enum status ended = end_parts(d, err);
+    if (ended != STATUS_OK) {
+        return ended;
+    }
+    free_parts(d);
+    return status;
+}

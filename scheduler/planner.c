@@ -1,0 +1,310 @@
+#include "planner.h"
+
+#include <string.h>
+
+bool misfire_parse(const char *word, enum misfire *ret_misfire)
+{
+    static const struct {
+        const char *word;
+        enum misfire misfire;
+    } words[] = {
+        {"", MISFIRE_DEFAULT},
+        {"run_all", MISFIRE_RUN_ALL},
+        {"run_latest", MISFIRE_RUN_LATEST},
+        {"skip", MISFIRE_SKIP},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(word, words[i].word) == 0) {
+            *ret_misfire = words[i].misfire;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *gap_reason_name(enum gap_reason reason)
+{
+    switch (reason) {
+    case GAP_MISFIRE_SKIP:
+        return "misfire_skip";
+    case GAP_MISFIRE_LATEST:
+        return "misfire_latest";
+    case GAP_MISFIRE_MAX:
+        return "misfire_max";
+    case GAP_MISFIRE_AGE:
+        return "misfire_age";
+    case GAP_PROBLEM_MENDED:
+        return "problem_mended";
+    }
+    return "unknown";
+}
+
+static utc_us utc_later(utc_us a, utc_us b)
+{
+    return a.us > b.us ? a : b; /* UTC_NONE is earlier than any */
+}
+
+/* a - b without overflow at the ends of the number line. */
+static int64_t utc_us_between(utc_us b, utc_us a)
+{
+    int64_t d = 0;
+    if (__builtin_sub_overflow(a.us, b.us, &d)) {
+        return a.us > b.us ? INT64_MAX : INT64_MIN;
+    }
+    return d;
+}
+
+/* The first firing after `after` that start and end allow. */
+static struct firing next_allowed(const struct rule *rule, utc_us after, utc_us starts_at,
+                                  utc_us ends_at)
+{
+    if (starts_at.us == UTC_UNBOUNDED.us) {
+        return (struct firing){0}; /* starts_at = 'infinity' */
+    }
+    if (!utc_is_none(starts_at)) {
+        after = utc_later(after, (utc_us){starts_at.us - 1}); /* a firing at the start counts */
+    }
+    struct firing f = rule_next(rule, after);
+    if (f.found && !utc_is_none(ends_at) && f.at.us >= ends_at.us) {
+        return (struct firing){0};
+    }
+    return f;
+}
+
+/* One pass. The window is a ring of missed firings that are still undecided. */
+struct pass {
+    const struct plan_subject *subject;
+    utc_us now;
+    size_t number;
+    enum misfire misfire;
+    struct plan_window *window;
+    size_t window_head, window_count, window_max;
+    struct plan_sink *sink;
+    size_t firings_before, gaps_before; /* of this schedule: where its own begin */
+    utc_us previous;                    /* the firing before the next to be emitted */
+    char previous_key[KEY_MAX_BYTES];
+    struct plan_result result;
+    bool full;      /* the sink took no more */
+    bool duplicate; /* a key came twice */
+};
+
+static void window_push(struct pass *p, const struct firing *f)
+{
+    size_t at = (p->window_head + p->window_count) % PLANNER_MISSED_MAX;
+    p->window->slots[at] = *f;
+    p->window_count++;
+}
+
+static const struct firing *window_oldest(const struct pass *p)
+{
+    return &p->window->slots[p->window_head];
+}
+
+static void window_pop(struct pass *p)
+{
+    p->window_head = (p->window_head + 1) % PLANNER_MISSED_MAX;
+    p->window_count--;
+}
+
+/* What both outcomes have in common: the firing is dealt with. */
+static bool firing_settle(struct pass *p, const struct firing *f, char ret_key[KEY_MAX_BYTES])
+{
+    key_format(p->subject->form, f, ret_key);
+    if (strcmp(ret_key, p->previous_key) == 0) {
+        p->duplicate = true;
+        return false;
+    }
+    memcpy(p->previous_key, ret_key, KEY_MAX_BYTES);
+    p->result.moved = true;
+    p->result.last = *f;
+    return true;
+}
+
+static bool emit_run(struct pass *p, const struct firing *f, bool missed)
+{
+    if (p->sink->firing_count == p->sink->firing_max) {
+        p->full = true;
+        return false;
+    }
+    struct planned_firing *out = &p->sink->firings[p->sink->firing_count];
+    if (!firing_settle(p, f, out->key)) {
+        return false;
+    }
+    out->subject = p->number;
+    out->firing = *f;
+    out->window_start = p->previous;
+    out->missed = missed;
+    p->sink->firing_count++;
+    p->previous = f->at;
+    return true;
+}
+
+static bool emit_gap(struct pass *p, const struct firing *f, enum gap_reason reason)
+{
+    struct plan_sink *sink = p->sink;
+    struct planned_gap *g =
+        sink->gap_count > p->gaps_before ? &sink->gaps[sink->gap_count - 1] : NULL;
+    bool touches = g != NULL && g->reason == reason && g->to.us == p->previous.us;
+    if (!touches && sink->gap_count == sink->gap_max) {
+        p->full = true;
+        return false;
+    }
+    char key[KEY_MAX_BYTES];
+    if (!firing_settle(p, f, key)) {
+        return false;
+    }
+    if (!touches) {
+        g = &sink->gaps[sink->gap_count++];
+        *g = (struct planned_gap){.subject = p->number, .from = f->at, .reason = reason};
+        memcpy(g->from_key, key, sizeof g->from_key);
+    }
+    g->to = f->at;
+    memcpy(g->to_key, key, sizeof g->to_key);
+    g->firings++;
+    p->previous = f->at;
+    return true;
+}
+
+static enum gap_reason overflow_reason(const struct pass *p)
+{
+    return p->misfire == MISFIRE_RUN_ALL ? GAP_MISFIRE_MAX : GAP_MISFIRE_LATEST;
+}
+
+/* Nothing missed can come any more: what waits is decided. `newer`: something due is not missed. */
+static bool window_settle(struct pass *p, bool newer)
+{
+    bool run = p->misfire == MISFIRE_RUN_ALL || !newer;
+    bool ok = true;
+    while (p->window_count > 0 && ok) {
+        const struct firing *f = window_oldest(p);
+        ok = run ? emit_run(p, f, true) : emit_gap(p, f, GAP_MISFIRE_LATEST);
+        if (ok) {
+            window_pop(p);
+        }
+    }
+    return ok;
+}
+
+/* Take one due firing in. False: the pass ends before it. */
+static bool firing_take(struct pass *p, const struct firing *f)
+{
+    const struct plan_subject *s = p->subject;
+    if (s->mend) {
+        return emit_gap(p, f, GAP_PROBLEM_MENDED);
+    }
+    int64_t late = utc_us_between(f->at, p->now);
+    if (late <= s->misfire_grace_us) {
+        return window_settle(p, true) && emit_run(p, f, false);
+    }
+    if (p->misfire == MISFIRE_SKIP) {
+        return emit_gap(p, f, GAP_MISFIRE_SKIP);
+    }
+    if (p->misfire == MISFIRE_RUN_ALL && late > s->misfire_age_us) {
+        return emit_gap(p, f, GAP_MISFIRE_AGE);
+    }
+    if (p->window_count == p->window_max) {
+        if (!emit_gap(p, window_oldest(p), overflow_reason(p))) {
+            return false;
+        }
+        window_pop(p);
+    }
+    window_push(p, f);
+    return true;
+}
+
+static void pass_run(struct pass *p)
+{
+    const struct plan_subject *s = p->subject;
+    utc_us base = utc_later(s->switched_at, s->last_fire_at);
+    size_t most = s->work_max > p->window_max ? s->work_max : p->window_max + 1;
+    struct firing f = next_allowed(s->rule, base, s->starts_at, s->ends_at);
+    bool going = true;
+    bool due = false;
+    while (going) {
+        due = f.found && f.at.us <= p->now.us && f.at.us < s->until.us;
+        if (!due || p->result.work == most) {
+            break;
+        }
+        p->result.work++;
+        going = firing_take(p, &f);
+        if (going) {
+            f = next_allowed(s->rule, f.at, s->starts_at, s->ends_at);
+        }
+    }
+    if (going && !due) {
+        (void)window_settle(p, false);
+    }
+    /* Undecided or refused by the sink: the next pass begins with the oldest of them. */
+    p->result.more = due || p->window_count > 0;
+    p->result.next = p->window_count > 0 ? *window_oldest(p) : f;
+    p->result.reached_until = !p->result.next.found || p->result.next.at.us >= s->until.us;
+}
+
+enum status plan_schedule(const struct plan_subject *s, utc_us now, size_t subject,
+                          struct plan_window *scratch, struct plan_sink *sink,
+                          struct plan_result *ret_result, struct error *err)
+{
+    if (sink->firing_count == sink->firing_max ||
+        sink->gap_max - sink->gap_count < PLAN_GAPS_A_SCHEDULE) {
+        return error_set(err, STATUS_FULL, "the batch is full");
+    }
+    enum misfire misfire = s->misfire;
+    if (misfire == MISFIRE_DEFAULT) {
+        misfire = s->form == KEY_DATE ? MISFIRE_RUN_ALL : MISFIRE_RUN_LATEST;
+    }
+    int32_t max = s->misfire_max < 1 ? 1 : s->misfire_max;
+    max = max > PLANNER_MISSED_MAX ? PLANNER_MISSED_MAX : max;
+    struct pass p = {
+        .subject = s,
+        .now = now,
+        .number = subject,
+        .misfire = misfire,
+        .window = scratch,
+        .window_max = misfire == MISFIRE_RUN_ALL ? (size_t)max : 1,
+        .sink = sink,
+        .firings_before = sink->firing_count,
+        .gaps_before = sink->gap_count,
+        .previous = s->last_fire_at,
+    };
+    pass_run(&p);
+    if (p.duplicate) {
+        sink->firing_count = p.firings_before;
+        sink->gap_count = p.gaps_before;
+        return error_set(err, STATUS_INVALID,
+                         "the rule fires twice under the key %s; make a new schedule for it",
+                         p.previous_key);
+    }
+    *ret_result = p.result;
+    return STATUS_OK;
+}
+
+enum status plan_switch(const struct plan_edit *e, struct plan_switch *ret_switch,
+                        struct error *err)
+{
+    struct plan_switch w = {
+        .switched_at = utc_later(e->effective_from, e->last_fire_at),
+        .has_form = e->has_form,
+        .form = e->form,
+    };
+    *ret_switch = w;
+    if (e->rule == NULL) {
+        return STATUS_OK;
+    }
+    enum key_form needed = key_form_of_rule(e->rule);
+    if (e->has_form && needed > e->form) {
+        return error_set(err, STATUS_INVALID,
+                         "this schedule's firings are known by their %s, and the new rule fires "
+                         "more often than that; make a new schedule for it",
+                         e->form == KEY_DATE ? "date" : "minute");
+    }
+    w.has_form = true;
+    w.form = e->has_form ? e->form : needed;
+    w.next = next_allowed(e->rule, w.switched_at, e->starts_at, e->ends_at);
+    if (!w.next.found && e->once && utc_is_none(e->last_fire_at)) {
+        return error_set(err, STATUS_INVALID,
+                         "nothing will fire: the time was past when the schedule was written, or "
+                         "lies outside of starts_at and ends_at");
+    }
+    *ret_switch = w;
+    return STATUS_OK;
+}

@@ -1,0 +1,131 @@
+/* A batch of planned schedules in memory, on its way to one plan_batch call. */
+#include "store_plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define GAPS_MAX ((size_t)2 * PLAN_SCHEDULES_MAX + PLAN_GAPS_A_SCHEDULE)
+
+struct plan_batch *plan_batch_new(void)
+{
+    struct plan_batch *b = calloc(1, sizeof *b);
+    if (b == NULL) {
+        return NULL;
+    }
+    b->sink.firing_max = PLAN_FIRINGS_MAX;
+    b->sink.gap_max = GAPS_MAX;
+    b->sink.firings = calloc(b->sink.firing_max, sizeof b->sink.firings[0]);
+    b->sink.gaps = calloc(b->sink.gap_max, sizeof b->sink.gaps[0]);
+    b->job_ids = calloc(b->sink.firing_max, sizeof b->job_ids[0]);
+    if (b->sink.firings == NULL || b->sink.gaps == NULL || b->job_ids == NULL) {
+        plan_batch_free(b);
+        return NULL;
+    }
+    return b;
+}
+
+void plan_batch_free(struct plan_batch *b)
+{
+    if (b != NULL) {
+        free(b->sink.firings);
+        free(b->sink.gaps);
+        free(b->job_ids);
+        free(b);
+    }
+}
+
+void plan_batch_clear(struct plan_batch *b)
+{
+    b->count = 0;
+    b->work = 0;
+    b->sink.firing_count = 0;
+    b->sink.gap_count = 0;
+}
+
+enum status stored_rule_parse(const struct stored_rule *stored, struct zone_set *zones,
+                              struct rule *ret_rule, struct error *err)
+{
+    if (stored->out_of_range) {
+        return error_set(err, STATUS_INVALID,
+                         "anchor, starts_at and ends_at must lie in the years 1 to 9999");
+    }
+    if (strcmp(stored->kind, "interval") == 0 &&
+        (utc_is_none(stored->anchor) || stored->anchor.us == UTC_UNBOUNDED.us)) {
+        return error_set(err, STATUS_INVALID, "an interval needs a finite anchor");
+    }
+    struct rule_source source = {
+        .kind = stored->kind,
+        .text = stored->text,
+        .zone = stored->time_zone,
+        .anchor = stored->anchor,
+    };
+    enum status s = rule_parse(&source, zones, ret_rule, err);
+    /* A zone that is not installed or damaged here is as much this schedule's problem as a bad
+     * rule: it cannot be planned, and the others can. */
+    return s == STATUS_NOT_FOUND || s == STATUS_CORRUPT ? STATUS_INVALID : s;
+}
+
+static enum status subject_fill(const struct due_row *row, const struct rule *rule,
+                                struct plan_bounds bounds, struct plan_subject *ret_subject,
+                                struct error *err)
+{
+    struct plan_subject s = {
+        .rule = rule,
+        .last_fire_at = row->last_fire_at,
+        .switched_at = row->switched_at,
+        .starts_at = row->rule.starts_at,
+        .ends_at = row->rule.ends_at,
+        .misfire_max = row->misfire_max,
+        .misfire_age_us = row->misfire_age_us,
+        .misfire_grace_us = row->misfire_grace_us,
+        .until = bounds.until,
+        .mend = bounds.mend,
+        .work_max = PLANNER_WORK_MAX,
+    };
+    s.form = key_form_of_rule(rule);
+    if (row->key_form[0] != '\0' && !key_form_parse(row->key_form, &s.form)) {
+        return error_set(err, STATUS_INVALID, "unknown key form \"%s\"", row->key_form);
+    }
+    if (!misfire_parse(row->misfire, &s.misfire)) {
+        return error_set(err, STATUS_INVALID, "unknown misfire policy \"%s\"", row->misfire);
+    }
+    *ret_subject = s;
+    return STATUS_OK;
+}
+
+enum status plan_batch_add(struct plan_batch *b, const struct due_row *row, utc_us now,
+                           struct plan_bounds bounds, struct zone_set *zones, struct error *err)
+{
+    /* A schedule gets its whole bound or waits for the next batch. */
+    if (b->count == PLAN_SCHEDULES_MAX || b->work + PLANNER_WORK_MAX > PLAN_BATCH_WORK_MAX) {
+        return error_set(err, STATUS_FULL, "the batch is full");
+    }
+    struct rule rule;
+    struct plan_subject subject;
+    struct plan_entry e = {
+        .version = row->version,
+        .step = row->step,
+        .mend = bounds.mend,
+        .firing_begin = b->sink.firing_count,
+        .gap_begin = b->sink.gap_count,
+    };
+    enum status s = stored_rule_parse(&row->rule, zones, &rule, err);
+    if (s == STATUS_OK) {
+        s = subject_fill(row, &rule, bounds, &subject, err);
+    }
+    if (s == STATUS_OK) {
+        s = plan_schedule(&subject, now, b->count, &b->window, &b->sink, &e.result, err);
+    }
+    if (s != STATUS_OK) {
+        return s;
+    }
+    memcpy(e.schedule, row->schedule, sizeof e.schedule);
+    e.firing_end = b->sink.firing_count;
+    e.gap_end = b->sink.gap_count;
+    for (size_t i = e.firing_begin; i < e.firing_end; i++) {
+        uuid_time_ordered(now, b->job_ids[i]); /* the database's time: no local clock (I9) */
+    }
+    b->work += e.result.work;
+    b->entries[b->count++] = e;
+    return STATUS_OK;
+}

@@ -1,0 +1,48 @@
+/* The leader's database work for one scope: load, plan, tend, answer requests. Called by the scope
+ * thread between lifecycle events; each step is short, so that a stop, a suspension or a lost lease
+ * is noticed within one statement. Planning decisions themselves are in planner.h (pure). */
+#ifndef RS_PLANNING_H
+#define RS_PLANNING_H
+
+#include <stddef.h>
+
+#include "authority.h"
+#include "clock.h"
+#include "lease.h"
+#include "status.h"
+#include "store.h"
+
+struct planning;
+
+struct planning_options {
+    const char *scope;
+    const struct lease *lease; /* borrowed; checked before every statement */
+    const char *tz_directory;  /* NULL: the system's */
+    int64_t statement_ms;      /* deadline of one statement */
+    size_t batch_schedules;    /* schedules a plan_batch call, at most 1000 */
+};
+
+/* Owns: planning_free. NULL when out of memory. */
+struct planning *planning_new(const struct planning_options *options);
+void planning_free(struct planning *p);
+
+/* PREPARING: check what a new leader must know before it plans (take in changes, read progress).
+ * `store` is borrowed for the call. Returns: OK, FENCED, HELD, AGAIN, TIMEOUT, CORRUPT. */
+MUST_USE enum status planning_prepare(struct planning *p, const struct authority *a,
+                                      struct store *store, struct error *err);
+
+struct planning_result {
+    instant wake_at;  /* when the next step is wanted at the latest */
+    bool more;        /* work is left right now: call again after looking at events */
+    unsigned planned; /* occurrences made durable by this step */
+    bool outbox;      /* outbox rows were written: wake the relay */
+};
+
+/* One bounded step of the loop in DESIGN section 8. After a NOTIFY pass notified = true.
+ * Returns: OK; FENCED (step down); HELD; AGAIN/TIMEOUT (database trouble: the caller decides how
+ * long to bear it); others are for a human and stop nothing else. */
+MUST_USE enum status planning_step(struct planning *p, const struct authority *a,
+                                   struct store *store, bool notified,
+                                   struct planning_result *ret_result, struct error *err);
+
+#endif

@@ -1,0 +1,56 @@
+/* Inside of planning*.c: the state of one scope's planning. Owner: the scope thread. */
+#ifndef RS_PLANNING_STATE_H
+#define RS_PLANNING_STATE_H
+
+#include "planning.h"
+#include "planning_rest.h"
+#include "store_plan.h"
+
+struct planning {
+    struct planning_options options;
+    struct zone_set *zones;
+    struct plan_batch *batch;
+    struct due_rows due; /* rows of due() and of progress_of() */
+    struct change_rows changes;
+    struct take_in_row *take_in; /* PLAN_SCHEDULES_MAX */
+    struct request_rows *requests;
+    struct rest_table rest;
+    size_t batch_limit; /* schedules a batch now: halved by a failure, doubled by a success */
+    uint64_t writes;    /* batches written */
+
+    utc_us next_fire_at; /* of the scope, as last read; valid when next_known */
+    bool next_known;
+    instant due_at;  /* when next_fire_at is reached, by the latest reading of the database clock */
+    instant look_at; /* when changes and requests are looked at again */
+    instant tend_at;
+    instant tended_at;
+
+    /* of the step that runs */
+    const struct authority *authority;
+    struct store *store;
+    struct planning_result result;
+    unsigned calls; /* write calls made, bounded */
+};
+
+/* Before every statement: the lease holds. Fills the call with a fresh deadline.
+ * Returns: OK; AGAIN (the lease is over: nothing may be decided any more, I8). */
+MUST_USE enum status planning_call(struct planning *p, struct store_call *ret_call,
+                                   struct error *err);
+
+/* Write the batch: one call, and on the fault of a row halves until the culprit stands alone and
+ * gets its problem. Returns: OK (also when rows were skipped or blamed); FENCED; HELD; AGAIN;
+ * TIMEOUT. */
+MUST_USE enum status planning_write_batch(struct planning *p, struct error *err);
+
+/* The same for the first `count` rows of p->take_in. ret_taken: how many were taken in. */
+MUST_USE enum status planning_write_take_in(struct planning *p, size_t count, size_t *ret_taken,
+                                            struct error *err);
+
+/* Take a schedule out of planning. A schedule that moved on meanwhile is left alone. */
+MUST_USE enum status planning_blame(struct planning *p, const char *schedule, int64_t step,
+                                    const char *problem, struct error *err);
+
+/* Take edits in; the old versions plan what was due under them first. */
+MUST_USE enum status planning_take_changes(struct planning *p, bool *ret_more, struct error *err);
+
+#endif

@@ -1,0 +1,291 @@
+/* Writing batches so that one bad row stops nothing else (invariant I12). */
+#include "planning_state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "log.h"
+
+#define CALLS_MAX  64 /* write calls in one step: the rest is done by the next */
+#define RANGES_MAX 32 /* halving 1000 rows goes 10 deep */
+
+enum status planning_call(struct planning *p, struct store_call *ret_call, struct error *err)
+{
+    instant now = clock_now();
+    if (!lease_holds(p->options.lease, now)) {
+        return error_set(err, STATUS_AGAIN, "the lease is over");
+    }
+    *ret_call = (struct store_call){
+        .store = p->store,
+        .authority = p->authority,
+        .deadline = instant_add_ms(now, p->options.statement_ms),
+    };
+    return STATUS_OK;
+}
+
+/* Is a row to blame? Data exceptions, constraint violations and exceptions raised on purpose are;
+ * a missing function, an internal error or a clock that went backwards (RS004) are not: blaming
+ * rows for those would take every schedule out of planning. */
+static bool fault_is_a_rows(const struct error *err)
+{
+    static const char *const classes[] = {"22", "23", "P0"};
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
+        if (strncmp(err->code, classes[i], 2) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The statement failed but the server is well: it waited for a lock, met a deadlock, or was slow.
+ */
+static bool fault_is_a_waits(const struct error *err)
+{
+    static const char *const codes[] = {"57014", "55P03", "40001", "40P01"};
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        if (strcmp(err->code, codes[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum status planning_blame(struct planning *p, const char *schedule, int64_t step,
+                           const char *problem, struct error *err)
+{
+    struct store_call call;
+    enum status s = planning_call(p, &call, err);
+    if (s == STATUS_OK) {
+        p->calls++;
+        s = store_mark_problem(&call, schedule, step, problem, err);
+    }
+    if (s == STATUS_OK) {
+        log_event(LOG_LEVEL_WARN, "schedule has a problem", "scope=%s schedule=%s problem=%s",
+                  p->authority->scope, schedule, log_quote(problem).text);
+        p->next_known = false;
+    }
+    return s == STATUS_CONFLICT ? STATUS_OK : s;
+}
+
+/* What is written in ranges: how to write one, and what becomes of a culprit that stands alone. */
+struct ranges {
+    enum status (*write)(struct planning *p, size_t begin, size_t end, struct error *err);
+    enum status (*blame)(struct planning *p, size_t index, struct error *why, struct error *err);
+    const char *(*name)(const struct planning *p, size_t index);
+    struct {
+        size_t begin, end;
+    } waiting[RANGES_MAX];
+    size_t count;
+};
+
+static void ranges_push(struct ranges *r, size_t begin, size_t end)
+{
+    if (begin < end && r->count < RANGES_MAX) {
+        r->waiting[r->count].begin = begin;
+        r->waiting[r->count].end = end;
+        r->count++;
+    }
+}
+
+static void ranges_halve(struct ranges *r, size_t begin, size_t end)
+{
+    size_t middle = begin + (end - begin) / 2;
+    ranges_push(r, middle, end);
+    ranges_push(r, begin, middle);
+}
+
+/* A wait or a timeout: never blamed on a row until it failed alone repeatedly while others were
+ * written. Smaller batches find it; meanwhile it rests and the others go on. */
+static enum status ranges_waited(struct planning *p, struct ranges *r, size_t begin, size_t end,
+                                 struct error *why, struct error *err)
+{
+    size_t n = end - begin;
+    p->batch_limit = n > 1 ? n / 2 : 1;
+    p->result.more = true;
+    if (n > 1) {
+        return STATUS_OK;
+    }
+    bool guilty = rest_fail(&p->rest, r->name(p, begin), clock_now(), p->writes);
+    if (guilty && !store_is_broken(p->store)) {
+        (void)error_prefix(why, STATUS_TIMEOUT,
+                           "it failed alone %d times while others were planned", REST_STRIKES_MAX);
+        return r->blame(p, begin, why, err);
+    }
+    return STATUS_OK;
+}
+
+static enum status ranges_failed(struct planning *p, struct ranges *r, enum status s, size_t begin,
+                                 size_t end, struct error *err)
+{
+    struct error why = *err;
+    if (s == STATUS_INVALID && fault_is_a_rows(&why)) {
+        if (end - begin == 1) {
+            return r->blame(p, begin, &why, err);
+        }
+        ranges_halve(r, begin, end);
+        return STATUS_OK;
+    }
+    if ((s == STATUS_AGAIN || s == STATUS_TIMEOUT) && fault_is_a_waits(&why)) {
+        return ranges_waited(p, r, begin, end, &why, err);
+    }
+    if (s == STATUS_TIMEOUT) {
+        /* Our own deadline: the connection is gone, so the caller must know; remember the size. */
+        enum status noted = ranges_waited(p, r, begin, end, &why, err);
+        *err = why;
+        return noted == STATUS_OK ? s : noted;
+    }
+    if (s == STATUS_INVALID) {
+        *err = why;
+        return error_prefix(err, STATUS_AGAIN, "planning");
+    }
+    return s;
+}
+
+static enum status ranges_write(struct planning *p, struct ranges *r, struct error *err)
+{
+    struct error local;
+    struct error *why = err != NULL ? err : &local;
+    while (r->count > 0) {
+        r->count--;
+        size_t begin = r->waiting[r->count].begin;
+        size_t end = r->waiting[r->count].end;
+        if (p->calls >= CALLS_MAX) {
+            p->result.more = true;
+            return STATUS_OK;
+        }
+        p->calls++;
+        why->code[0] = '\0';
+        enum status s = r->write(p, begin, end, why);
+        if (s != STATUS_OK) {
+            s = ranges_failed(p, r, s, begin, end, why);
+        }
+        if (s != STATUS_OK) {
+            return s;
+        }
+    }
+    return STATUS_OK;
+}
+
+static const char *entry_name(const struct planning *p, size_t index)
+{
+    return p->batch->entries[index].schedule;
+}
+
+static enum status entries_write(struct planning *p, size_t begin, size_t end, struct error *err)
+{
+    struct store_call call;
+    struct plan_written written;
+    enum status s = planning_call(p, &call, err);
+    if (s == STATUS_OK) {
+        s = store_plan_batch(&call, p->batch, begin, end, zone_set_version(p->zones), &written,
+                             err);
+    }
+    if (s != STATUS_OK) {
+        return s;
+    }
+    for (size_t i = begin; i < end; i++) {
+        const char *name = p->batch->entries[i].schedule;
+        if (written.rows.written[i - begin]) {
+            rest_forget(&p->rest, name);
+        } else {
+            rest_skip(&p->rest, name, clock_now());
+        }
+    }
+    p->writes += written.rows.count > 0 ? 1 : 0;
+    p->result.planned += (unsigned)written.planned;
+    p->result.outbox = p->result.outbox || written.planned > 0;
+    p->batch_limit *= 2;
+    if (p->batch_limit > p->options.batch_schedules) {
+        p->batch_limit = p->options.batch_schedules;
+    }
+    return STATUS_OK;
+}
+
+static enum status entry_blame(struct planning *p, size_t index, struct error *why,
+                               struct error *err)
+{
+    const struct plan_entry *e = &p->batch->entries[index];
+    if (e->mend) {
+        /* It has its problem already; the edit that mends it is taken in without the gap. */
+        log_event(LOG_LEVEL_WARN, "gap of a mended schedule could not be recorded",
+                  "scope=%s schedule=%s error=%s", p->authority->scope, e->schedule,
+                  log_quote(why->text).text);
+        (void)rest_fail(&p->rest, e->schedule, clock_now(), p->writes);
+        return STATUS_OK;
+    }
+    return planning_blame(p, e->schedule, e->step, why->text, err);
+}
+
+enum status planning_write_batch(struct planning *p, struct error *err)
+{
+    struct ranges r = {.write = entries_write, .blame = entry_blame, .name = entry_name};
+    ranges_push(&r, 0, p->batch->count);
+    p->next_known = p->next_known && p->batch->count == 0;
+    return ranges_write(p, &r, err);
+}
+
+static const char *take_in_name(const struct planning *p, size_t index)
+{
+    return p->take_in[index].change->schedule;
+}
+
+static enum status take_in_write(struct planning *p, size_t begin, size_t end, struct error *err)
+{
+    struct store_call call;
+    struct written_rows written;
+    enum status s = planning_call(p, &call, err);
+    if (s == STATUS_OK) {
+        s = store_take_in(&call, &p->take_in[begin], end - begin, zone_set_version(p->zones),
+                          &written, err);
+    }
+    if (s != STATUS_OK) {
+        return s;
+    }
+    for (size_t i = begin; i < end; i++) {
+        const struct take_in_row *row = &p->take_in[i];
+        const char *name = row->change->schedule;
+        if (!written.written[i - begin]) {
+            rest_skip(&p->rest, name, clock_now());
+            continue;
+        }
+        rest_forget(&p->rest, name);
+        if (row->problem[0] != '\0') {
+            log_event(LOG_LEVEL_WARN, "schedule has a problem", "scope=%s schedule=%s problem=%s",
+                      p->authority->scope, name, log_quote(row->problem).text);
+        }
+    }
+    p->writes += written.count;
+    return STATUS_OK;
+}
+
+/* The server refuses the row: take it in with that as its problem, which writes less. */
+static enum status take_in_blame(struct planning *p, size_t index, struct error *why,
+                                 struct error *err)
+{
+    struct take_in_row *row = &p->take_in[index];
+    bool again = row->problem[0] == '\0';
+    (void)snprintf(row->problem, sizeof row->problem, "%.*s", (int)sizeof row->problem - 1,
+                   why->text);
+    row->where.next = (struct firing){0};
+    row->where.has_form = row->change->key_form[0] != '\0' && row->where.has_form;
+    enum status s = again ? take_in_write(p, index, index + 1, err) : STATUS_INVALID;
+    if (s != STATUS_INVALID) {
+        return s;
+    }
+    log_event(LOG_LEVEL_ERROR, "edit cannot be taken in", "scope=%s schedule=%s error=%s",
+              p->authority->scope, row->change->schedule, log_quote(why->text).text);
+    (void)rest_fail(&p->rest, row->change->schedule, clock_now(), p->writes);
+    return STATUS_OK;
+}
+
+enum status planning_write_take_in(struct planning *p, size_t count, size_t *ret_taken,
+                                   struct error *err)
+{
+    struct ranges r = {.write = take_in_write, .blame = take_in_blame, .name = take_in_name};
+    uint64_t before = p->writes;
+    ranges_push(&r, 0, count);
+    p->next_known = p->next_known && count == 0;
+    enum status s = ranges_write(p, &r, err);
+    *ret_taken = (size_t)(p->writes - before);
+    return s;
+}

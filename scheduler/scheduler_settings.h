@@ -1,0 +1,48 @@
+/* Settings of report-scheduler: what scheduler.conf may say. */
+#ifndef RS_SCHEDULER_SETTINGS_H
+#define RS_SCHEDULER_SETTINGS_H
+
+#include <stdio.h>
+
+#include "ident.h"
+#include "settings.h"
+
+#define SCHEDULER_PATH_MAX 512
+
+struct scheduler_settings {
+    char name[NAME_MAX_BYTES];
+    char advertised_url[256];
+    char zookeeper[SETTING_TEXT_MAX];
+    char zookeeper_root[160];
+    int64_t zookeeper_session_ms;
+    int64_t zookeeper_tick_ms;
+    int64_t lease_margin_ms;
+    char database[SETTING_TEXT_MAX];
+    char database_password_file[SCHEDULER_PATH_MAX];
+    int64_t database_connect_ms;
+    int64_t database_statement_ms;
+    int64_t database_unhealthy_ms;
+    int64_t establish_ms;
+    struct setting_list scopes;
+    int64_t planner_batch;
+    char tz_directory[SCHEDULER_PATH_MAX];
+    char kafka_brokers[SETTING_TEXT_MAX];
+    char kafka_topic[250];
+    struct setting_list kafka_properties;
+    int64_t relay_window;
+    int64_t drain_ms;
+    int64_t stop_ms;
+    int64_t stuck_ms;
+    char log_level[8];
+};
+
+/* Read and check the file. Owns: free(*ret_settings). Faults are lines on `faults` (may be NULL).
+ * Returns: OK; INVALID, NOT_FOUND as settings_load; FATAL (memory). */
+MUST_USE enum status scheduler_settings_load(const char *path,
+                                             struct scheduler_settings **ret_settings, FILE *faults,
+                                             struct error *err);
+
+/* The reference page of the table. */
+void scheduler_settings_print(FILE *to);
+
+#endif

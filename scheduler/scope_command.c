@@ -1,0 +1,200 @@
+/* How a scope carries out the commands of a transition. */
+#include <stdio.h>
+
+#include "log.h"
+#include "scope_shell.h"
+#include "store_fence.h"
+
+static const struct backoff life_backoff = {.base_ms = 200, .most_ms = 30000};
+
+void scope_begin_relay(struct scope *s)
+{
+    struct error err = {.text = ""};
+    const struct relay_options options = {
+        .authority = s->authority,
+        .lease = s->lease,
+        .store = {.conninfo = s->options.conninfo,
+                  .password_file = s->options.password_file,
+                  .application_name = s->relay_name,
+                  .role = STORE_SCHEDULER},
+        .brokers = s->options.brokers,
+        .topic = s->options.topic,
+        .properties = s->options.properties,
+        .window = s->options.relay_window,
+        .statement_ms = s->options.statement_ms,
+    };
+    if (relay_start(&options, &s->relay, &err) != STATUS_OK) {
+        s->relay = NULL; /* planning goes on: the pull path serves the jobs; tried again */
+        scope_set_problem(s, "no relay", &err);
+    }
+}
+
+void scope_end_relay(struct scope *s, instant deadline)
+{
+    if (s->relay != NULL) {
+        relay_stop(s->relay, deadline);
+        s->relay = NULL;
+        scope_mark_turn(s);
+    }
+}
+
+static void follow_up(struct scope *s, enum lifecycle_event event)
+{
+    s->follow_up = event;
+    s->has_follow_up = true;
+}
+
+static void note(struct scope *s, const struct lifecycle_outcome *outcome)
+{
+    struct error err = {.text = ""};
+    bool held = outcome->row->next == LIFECYCLE_HELD;
+    bool unheld = outcome->from == LIFECYCLE_HELD;
+    const struct fence_note entry = {.member = s->options.member,
+                                     .event = held     ? "held"
+                                              : unheld ? "unheld"
+                                                       : "stepped_down",
+                                     .reason = held     ? s->problem
+                                               : unheld ? "lifted"
+                                                        : lifecycle_reason_name(s->life.reason)};
+    /* For people only: no connection is opened for it. */
+    if (s->store == NULL || store_is_broken(s->store)) {
+        return;
+    }
+    if (fence_note(s->store, &s->authority, &entry, scope_statement_deadline(s), &err) !=
+        STATUS_OK) {
+        log_event(LOG_LEVEL_WARN, "diary entry not written", "scope=%s error=%s", s->options.name,
+                  log_quote(err.text).text);
+    }
+}
+
+static void back_off(struct scope *s)
+{
+    s->failures++;
+    s->backoff_until = scope_in_ms(backoff_ms(&life_backoff, s->failures, scope_random()));
+    s->meet_wanted = false;
+    s->established = false;
+    planning_free(s->planning);
+    s->planning = NULL;
+}
+
+static void enroll(struct scope *s)
+{
+    s->attempt++;
+    s->authority.generation = 0;
+    uuid_random(s->authority.owner);
+    if (coord_enroll(s->options.coord, s->number, s->attempt) != STATUS_OK) {
+        follow_up(s, LIFECYCLE_EV_ENROLL_FAILED);
+    }
+}
+
+static void begin_establish(struct scope *s)
+{
+    s->healthy_at = clock_now();
+    s->state_until = scope_in_ms(s->options.establish_ms);
+    s->store_retry_at = clock_now();
+}
+
+static void begin_prepare(struct scope *s)
+{
+    const struct planning_options options = {.scope = s->options.name,
+                                             .lease = s->lease,
+                                             .tz_directory = s->options.tz_directory,
+                                             .statement_ms = s->options.statement_ms,
+                                             .batch_schedules = s->options.batch_schedules};
+    s->prepare_began = clock_now();
+    planning_free(s->planning);
+    s->planning = planning_new(&options);
+}
+
+static void lead(struct scope *s)
+{
+    struct error err = {.text = ""};
+    int64_t prepared_ms = instant_ms_between(s->prepare_began, clock_now());
+    s->failures = 0;
+    s->notified = true;
+    enum status status =
+        fence_activated(s->store, &s->authority, prepared_ms, scope_statement_deadline(s), &err);
+    if (status == STATUS_FENCED) {
+        follow_up(s, LIFECYCLE_EV_FENCED);
+        return;
+    }
+    if (status != STATUS_OK) {
+        scope_statement_failed(s, "diary", &err);
+    }
+    scope_begin_relay(s);
+}
+
+static void warm(struct scope *s)
+{
+    bool own_fault = s->life.reason == LIFECYCLE_REASON_PREPARE_FAILED ||
+                     s->life.reason == LIFECYCLE_REASON_DATABASE_UNHEALTHY ||
+                     s->life.reason == LIFECYCLE_REASON_STUCK;
+    if (!own_fault) {
+        s->failures = 0;
+    }
+    s->ping_at = clock_now();
+}
+
+static void release(struct scope *s)
+{
+    s->withdraw_sent = false;
+    s->state_until = scope_in_ms(2 * s->options.statement_ms);
+    planning_free(s->planning);
+    s->planning = NULL;
+}
+
+static void carry_out_ends(struct scope *s, const struct lifecycle_outcome *outcome)
+{
+    unsigned commands = outcome->commands;
+    /* LIFECYCLE_DO_CANCEL: whoever reads the coordination's urgent inbox has cancelled the running
+     * statement already, or this thread could not be here. */
+    if ((commands & LIFECYCLE_DO_STOP_RELAY) != 0) {
+        scope_end_relay(s, clock_now());
+    }
+    if ((commands & LIFECYCLE_DO_NOTE) != 0) {
+        note(s, outcome);
+    }
+    if ((commands & LIFECYCLE_DO_WITHDRAW) != 0 &&
+        coord_withdraw(s->options.coord, s->number, s->attempt) != STATUS_OK) {
+        log_event(LOG_LEVEL_DEBUG, "withdraw left to the next enroll", "scope=%s", s->options.name);
+    }
+    if ((commands & LIFECYCLE_DO_BACKOFF) != 0) {
+        back_off(s);
+    }
+}
+
+static void carry_out_beginnings(struct scope *s, unsigned commands)
+{
+    /* LIFECYCLE_DO_AWAIT_SESSION: the coordination always wants one; scope_work waits for it. */
+    if ((commands & LIFECYCLE_DO_MEET) != 0) {
+        s->meet_wanted = true;
+        s->work_at = clock_now();
+    }
+    if ((commands & LIFECYCLE_DO_ENROLL) != 0) {
+        enroll(s);
+    }
+    if ((commands & LIFECYCLE_DO_WARM) != 0) {
+        warm(s);
+    }
+    if ((commands & LIFECYCLE_DO_ESTABLISH) != 0) {
+        begin_establish(s);
+    }
+    if ((commands & LIFECYCLE_DO_PREPARE) != 0) {
+        begin_prepare(s);
+    }
+    if ((commands & LIFECYCLE_DO_LEAD) != 0) {
+        lead(s);
+    }
+    if ((commands & LIFECYCLE_DO_DRAIN) != 0) {
+        s->state_until = scope_in_ms(s->options.drain_ms);
+    }
+    if ((commands & LIFECYCLE_DO_RELEASE) != 0) {
+        release(s);
+    }
+}
+
+void scope_carry_out(struct scope *s, const struct lifecycle_outcome *outcome)
+{
+    carry_out_ends(s, outcome);
+    carry_out_beginnings(s, outcome->commands);
+}

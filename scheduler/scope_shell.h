@@ -1,0 +1,96 @@
+/* Inside of a scope's thread. Included by scope.c and scope_work.c only. */
+#ifndef RS_SCOPE_SHELL_H
+#define RS_SCOPE_SHELL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "authority.h"
+#include "backoff.h"
+#include "inbox.h"
+#include "lease.h"
+#include "planning.h"
+#include "relay.h"
+#include "scope.h"
+#include "store.h"
+
+struct scope {
+    struct scope_options options;
+    char application_name[64], relay_name[64];
+    unsigned number;       /* at coord */
+    struct inbox *events;  /* struct coord_event */
+    struct inbox *control; /* int: a wake-up, nothing more */
+    const struct lease *lease;
+    pthread_t thread;
+    bool started;
+    atomic_bool stop_asked, stuck_told;
+    _Atomic int64_t turned_ns;
+
+    pthread_mutex_t store_mutex; /* protects `store`: replaced by the owner, cancelled by others.
+                                    Held across the cancel, since the connection must stay. */
+    struct store *store;
+
+    pthread_mutex_t view_mutex; /* protects `view` */
+    struct scope_snapshot view;
+
+    /* Below: scope thread only. */
+    struct lifecycle life;
+    enum lifecycle_event follow_up; /* an event that carrying out a command produced */
+    bool has_follow_up;
+    uint32_t session; /* coord's number; 0: none */
+    char ensemble[COORD_ENSEMBLE_MAX];
+    uint32_t attempt;
+    bool meet_wanted, withdraw_sent;
+    struct authority authority;
+    bool established; /* the fence row accepted `authority` at least once: there is something to
+                         release */
+    unsigned ahead;
+    struct planning *planning;
+    struct relay *relay;
+    bool notified;
+
+    unsigned failures, store_failures, prepare_failures;
+    instant backoff_until;
+    instant store_retry_at;
+    instant healthy_at;  /* last successful statement, or when we began to care */
+    instant work_at;     /* the state's own next wish */
+    instant state_since; /* entering the state */
+    instant state_until; /* bound of the state's work, where it has one */
+    instant prepare_began;
+    instant ping_at;
+    char problem[256];
+};
+
+/* scope.c */
+void scope_feed(struct scope *s, enum lifecycle_event event);
+void scope_mark_turn(struct scope *s);
+void scope_set_problem(struct scope *s, const char *what, const struct error *err);
+
+/* scope_store.c */
+#define SCOPE_RETRY_MS 200
+#define SCOPE_PING_MS  5000 /* a follower's connection is tried this often */
+
+uint64_t scope_random(void);
+instant scope_in_ms(int64_t ms);
+instant scope_statement_deadline(const struct scope *s);
+/* Does the lease hold now? Asked before each statement that leads (I8). */
+bool scope_may_decide(const struct scope *s);
+/* Have a working connection, opening one when it is time to (store_retry_at).
+ * Returns: OK; FENCED: ours is not the accepted generation any more; others: not now. */
+MUST_USE enum status scope_have_store(struct scope *s);
+void scope_close_store(struct scope *s);
+void scope_database_works(struct scope *s);
+/* A statement failed: remember why; the caller decides by the status. */
+void scope_statement_failed(struct scope *s, const char *what, const struct error *err);
+/* No success for longer than the bound: fed DATABASE_UNHEALTHY. */
+bool scope_gave_database_up(struct scope *s);
+
+/* scope_work.c: what each state does in one turn; returns when it wants the next. */
+instant scope_work(struct scope *s);
+
+/* scope_command.c */
+void scope_carry_out(struct scope *s, const struct lifecycle_outcome *outcome);
+void scope_begin_relay(struct scope *s);
+void scope_end_relay(struct scope *s, instant deadline);
+
+#endif

@@ -1,0 +1,72 @@
+/* What the scope thread asks the database about authority: the fence of DESIGN section 6, over the
+ * store port. Each call is one server function, one round trip, autocommit. */
+#ifndef RS_STORE_FENCE_H
+#define RS_STORE_FENCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "authority.h"
+#include "store.h"
+
+enum fence_ensemble {
+    FENCE_ENSEMBLE_KNOWN,
+    FENCE_ENSEMBLE_ADOPTED, /* the database knew none: it does now */
+    FENCE_ENSEMBLE_UNKNOWN, /* it knows another: HELD until an operator decides */
+};
+
+/* Map the ensemble's identity to its incarnation.
+ * Returns: OK with *ret_meeting, and *ret_incarnation unless UNKNOWN; AGAIN, TIMEOUT. */
+MUST_USE enum status fence_meet(struct store *store, const char *ensemble, const char *member,
+                                instant deadline, enum fence_ensemble *ret_meeting,
+                                int64_t *ret_incarnation, struct error *err);
+
+struct fence_row {
+    int64_t incarnation, generation; /* 0 before the first leader */
+    bool released;
+    bool held; /* a hold row stands on the scope or the installation */
+};
+
+/* Returns: OK; CORRUPT: the scope has no fence row, which is never "no lock"; AGAIN, TIMEOUT. */
+MUST_USE enum status fence_read(struct store *store, const char *scope, instant deadline,
+                                struct fence_row *ret_row, struct error *err);
+
+/* Make the generation the accepted one: the barrier. Idempotent with the same owner. Registers
+ * this connection's backend.
+ * Returns: OK; FENCED: superseded, the text says by whom; AGAIN: older writers still hold the
+ * scope's locks (call fence_terminate and try again) or the database is away; TIMEOUT: unknown,
+ * try again; CORRUPT: no fence row; HELD. */
+MUST_USE enum status fence_establish(struct store *store, const struct authority *a,
+                                     const char *member, instant deadline, struct error *err);
+
+/* Was the last failure of fence_establish a wait for older writers? */
+bool fence_is_busy(const struct error *err);
+
+/* End registered backends of lower generations of this scope. *ret_ended: how many. */
+MUST_USE enum status fence_terminate(struct store *store, const struct authority *a,
+                                     instant deadline, int64_t *ret_ended, struct error *err);
+
+/* A further connection of this activation makes itself known. Returns: OK, FENCED, ... */
+MUST_USE enum status fence_register(struct store *store, const struct authority *a,
+                                    const char *purpose, instant deadline, struct error *err);
+
+/* PREPARING is over; for the diary. Returns: OK, FENCED, ... */
+MUST_USE enum status fence_activated(struct store *store, const struct authority *a,
+                                     int64_t prepared_ms, instant deadline, struct error *err);
+
+/* Give up in order: nothing of this generation is accepted after. Idempotent.
+ * Returns: OK; FENCED: it was not accepted any more, there is nothing to release; ... */
+MUST_USE enum status fence_release(struct store *store, const struct authority *a,
+                                   const char *reason, instant deadline, struct error *err);
+
+struct fence_note {
+    const char *member;
+    const char *event; /* "stepped_down", "held" or "unheld" */
+    const char *reason;
+};
+
+/* Diary entry, unfenced: of a member that may write nothing else. */
+MUST_USE enum status fence_note(struct store *store, const struct authority *a,
+                                const struct fence_note *note, instant deadline, struct error *err);
+
+#endif

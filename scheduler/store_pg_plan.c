@@ -1,0 +1,267 @@
+/* PostgreSQL adapter of store_plan.h: reads, and the small protected calls. */
+#include "store_pg_plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+void authority_values(const struct authority *a, struct authority_text *text,
+                      const char *values[AUTHORITY_VALUES])
+{
+    (void)snprintf(text->incarnation, sizeof text->incarnation, "%" PRId64, a->incarnation);
+    (void)snprintf(text->generation, sizeof text->generation, "%" PRId64, a->generation);
+    values[0] = a->scope;
+    values[1] = text->incarnation;
+    values[2] = text->generation;
+    values[3] = a->owner;
+}
+
+enum status verdict_status(const char *verdict, struct error *err)
+{
+    if (strcmp(verdict, "ok") == 0) {
+        return STATUS_OK;
+    }
+    if (strcmp(verdict, "fenced") == 0) {
+        return error_set(err, STATUS_FENCED, "a newer generation holds the scope");
+    }
+    if (strcmp(verdict, "held") == 0) {
+        return error_set(err, STATUS_HELD, "a hold stands on the scope");
+    }
+    if (strcmp(verdict, "changed") == 0) {
+        return error_set(err, STATUS_CONFLICT, "changed meanwhile");
+    }
+    return error_set(err, STATUS_CORRUPT, "the server answered \"%.40s\"", verdict);
+}
+
+enum status verdict_query(const struct store_call *call, const char *sql, int count,
+                          const char *const *values, struct error *err)
+{
+    PGresult *r = NULL;
+    enum status s = store_pg_query(call->store, sql, count, values, call->deadline, &r, err);
+    if (s == STATUS_OK) {
+        s = verdict_status(PQgetvalue(r, 0, 0), err);
+        PQclear(r);
+    }
+    return s;
+}
+
+utc_us cell_time(const PGresult *r, int row, int column, bool *out_of_range)
+{
+    const char *text = PQgetvalue(r, row, column);
+    utc_us t = UTC_NONE;
+    if (PQgetisnull(r, row, column) != 0 || strcmp(text, "-infinity") == 0) {
+        return UTC_NONE;
+    }
+    if (strcmp(text, "infinity") == 0) {
+        return UTC_UNBOUNDED;
+    }
+    if (!store_pg_time_parse(text, &t) && out_of_range != NULL) {
+        *out_of_range = true;
+    }
+    return t;
+}
+
+/* Columns kind, rule, time_zone, anchor, starts_at, ends_at from `column` on. */
+static void cell_rule(const PGresult *r, int row, int column, struct stored_rule *rule)
+{
+    rule->out_of_range = false;
+    store_pg_text(r, row, column, rule->kind, sizeof rule->kind);
+    store_pg_text(r, row, column + 1, rule->text, sizeof rule->text);
+    store_pg_text(r, row, column + 2, rule->time_zone, sizeof rule->time_zone);
+    rule->anchor = cell_time(r, row, column + 3, &rule->out_of_range);
+    rule->starts_at = cell_time(r, row, column + 4, &rule->out_of_range);
+    rule->ends_at = cell_time(r, row, column + 5, &rule->out_of_range);
+}
+
+#define DUE_COLUMNS                                                                                \
+    "schedule, version, step, next_fire_at, last_fire_at, switched_at, key_form, kind, rule, "     \
+    "time_zone, anchor, starts_at, ends_at, misfire, misfire_max, misfire_age_us, "                \
+    "misfire_grace_us, database_now"
+
+static void due_rows_fill(const PGresult *r, struct due_rows *rows)
+{
+    int n = PQntuples(r);
+    rows->count = 0;
+    rows->now = UTC_NONE;
+    for (int i = 0; i < n && rows->count < rows->max; i++) {
+        struct due_row *d = &rows->rows[rows->count++];
+        store_pg_text(r, i, 0, d->schedule, sizeof d->schedule);
+        d->version = (int32_t)store_pg_int(r, i, 1);
+        d->step = store_pg_int(r, i, 2);
+        d->next_fire_at = cell_time(r, i, 3, NULL);
+        d->last_fire_at = cell_time(r, i, 4, NULL);
+        d->switched_at = cell_time(r, i, 5, NULL);
+        store_pg_text(r, i, 6, d->key_form, sizeof d->key_form);
+        cell_rule(r, i, 7, &d->rule);
+        store_pg_text(r, i, 13, d->misfire, sizeof d->misfire);
+        d->misfire_max = (int32_t)store_pg_int(r, i, 14);
+        d->misfire_age_us = store_pg_int(r, i, 15);
+        d->misfire_grace_us = store_pg_int(r, i, 16);
+        utc_us now = cell_time(r, i, 17, NULL);
+        /* The earliest: what is due by it is due by all of them. */
+        rows->now = utc_is_none(rows->now) || now.us < rows->now.us ? now : rows->now;
+    }
+}
+
+enum status store_due(const struct store_call *call, size_t limit, struct due_rows *ret_rows,
+                      struct error *err)
+{
+    char count[24];
+    (void)snprintf(count, sizeof count, "%zu", limit < ret_rows->max ? limit : ret_rows->max);
+    const char *values[] = {call->authority->scope, count};
+    PGresult *r = NULL;
+    enum status s =
+        store_pg_query(call->store, "SELECT " DUE_COLUMNS " FROM reports.due($1, $2::integer)", 2,
+                       values, call->deadline, &r, err);
+    if (s == STATUS_OK) {
+        due_rows_fill(r, ret_rows);
+        PQclear(r);
+    }
+    return s;
+}
+
+enum status store_progress_of(const struct store_call *call, const char *const *names, size_t count,
+                              struct due_rows *ret_rows, struct error *err)
+{
+    struct store_pg_array list = {0};
+    for (size_t i = 0; i < count; i++) {
+        store_pg_array_add(&list, names[i]);
+    }
+    const char *values[] = {call->authority->scope, store_pg_array_text(&list)};
+    enum status s = STATUS_OK;
+    PGresult *r = NULL;
+    if (values[1] == NULL) {
+        s = error_set(err, STATUS_AGAIN, "out of memory");
+    } else {
+        s = store_pg_query(call->store,
+                           "SELECT " DUE_COLUMNS " FROM reports.progress_of($1, $2::text[])", 2,
+                           values, call->deadline, &r, err);
+    }
+    if (s == STATUS_OK) {
+        due_rows_fill(r, ret_rows);
+        PQclear(r);
+    }
+    store_pg_array_free(&list);
+    return s;
+}
+
+enum status store_next_due(const struct store_call *call, utc_us *ret_next, utc_us *ret_now,
+                           struct error *err)
+{
+    const char *values[] = {call->authority->scope};
+    PGresult *r = NULL;
+    enum status s =
+        store_pg_query(call->store, "SELECT next_fire_at, database_now FROM reports.next_due($1)",
+                       1, values, call->deadline, &r, err);
+    if (s == STATUS_OK) {
+        *ret_next = cell_time(r, 0, 0, NULL);
+        *ret_now = cell_time(r, 0, 1, NULL);
+        PQclear(r);
+    }
+    return s;
+}
+
+static void change_row_fill(const PGresult *r, int i, struct change_row *c)
+{
+    store_pg_text(r, i, 0, c->schedule, sizeof c->schedule);
+    c->change_id = store_pg_int(r, i, 1);
+    c->version = (int32_t)store_pg_int(r, i, 2);
+    c->effective_from = cell_time(r, i, 3, NULL);
+    c->ended = store_pg_bool(r, i, 4);
+    cell_rule(r, i, 5, &c->rule);
+    c->has_progress = PQgetisnull(r, i, 11) == 0;
+    c->step = store_pg_int(r, i, 11);
+    c->next_fire_at = cell_time(r, i, 12, NULL);
+    c->last_fire_at = cell_time(r, i, 13, NULL);
+    store_pg_text(r, i, 14, c->key_form, sizeof c->key_form);
+    c->has_problem = PQgetisnull(r, i, 15) == 0;
+}
+
+enum status store_changes(const struct store_call *call, size_t limit, struct change_rows *ret_rows,
+                          struct error *err)
+{
+    static const char sql[] =
+        "SELECT schedule, change_id, new_version, effective_from, ended, kind, rule, time_zone, "
+        "anchor, starts_at, ends_at, step, next_fire_at, last_fire_at, key_form, problem, "
+        "database_now FROM reports.changes($1, $2::integer)";
+    char count[24];
+    limit = limit < ret_rows->max ? limit : ret_rows->max;
+    (void)snprintf(count, sizeof count, "%zu", limit);
+    const char *values[] = {call->authority->scope, count};
+    PGresult *r = NULL;
+    enum status s = store_pg_query(call->store, sql, 2, values, call->deadline, &r, err);
+    if (s != STATUS_OK) {
+        return s;
+    }
+    ret_rows->count = 0;
+    ret_rows->now = UTC_NONE;
+    for (int i = 0; i < PQntuples(r) && ret_rows->count < ret_rows->max; i++) {
+        change_row_fill(r, i, &ret_rows->rows[ret_rows->count++]);
+        utc_us now = cell_time(r, i, 16, NULL);
+        ret_rows->now =
+            utc_is_none(ret_rows->now) || now.us < ret_rows->now.us ? now : ret_rows->now;
+    }
+    PQclear(r);
+    return s;
+}
+
+enum status store_mark_problem(const struct store_call *call, const char *schedule, int64_t step,
+                               const char *problem, struct error *err)
+{
+    struct authority_text text;
+    char at[24];
+    const char *values[AUTHORITY_VALUES + 3];
+    authority_values(call->authority, &text, values);
+    (void)snprintf(at, sizeof at, "%" PRId64, step);
+    values[4] = schedule;
+    values[5] = at;
+    values[6] = problem;
+    return verdict_query(call,
+                         "SELECT reports.mark_problem($1, $2::bigint, $3::bigint, $4::uuid, $5, "
+                         "$6::bigint, $7)",
+                         7, values, err);
+}
+
+enum status store_tend(const struct store_call *call, size_t limit, struct tended *ret_tended,
+                       struct error *err)
+{
+    static const char sql[] =
+        "SELECT verdict, released, reaped, held_back, running, next_release, database_now "
+        "FROM reports.tend($1, $2::bigint, $3::bigint, $4::uuid, $5::integer)";
+    struct authority_text text;
+    char count[24];
+    const char *values[AUTHORITY_VALUES + 1];
+    authority_values(call->authority, &text, values);
+    (void)snprintf(count, sizeof count, "%zu", limit);
+    values[4] = count;
+    PGresult *r = NULL;
+    enum status s = store_pg_query(call->store, sql, 5, values, call->deadline, &r, err);
+    if (s != STATUS_OK) {
+        return s;
+    }
+    s = verdict_status(PQgetvalue(r, 0, 0), err);
+    if (s == STATUS_OK) {
+        *ret_tended = (struct tended){
+            .released = store_pg_int(r, 0, 1),
+            .reaped = store_pg_int(r, 0, 2),
+            .held_back = store_pg_int(r, 0, 3),
+            .running = store_pg_int(r, 0, 4),
+            .next_release = cell_time(r, 0, 5, NULL),
+            .now = cell_time(r, 0, 6, NULL),
+        };
+    }
+    PQclear(r);
+    return s;
+}
+
+enum status store_authority_check(const struct store_call *call, struct error *err)
+{
+    static const char sql[] =
+        "SELECT CASE WHEN (incarnation, generation, owner, released) IS DISTINCT FROM "
+        "($2::bigint, $3::bigint, $4::uuid, false) THEN 'fenced' WHEN held THEN 'held' "
+        "ELSE 'ok' END FROM reports.fence_read($1)";
+    struct authority_text text;
+    const char *values[AUTHORITY_VALUES];
+    authority_values(call->authority, &text, values);
+    return verdict_query(call, sql, AUTHORITY_VALUES, values, err);
+}

@@ -1,0 +1,39 @@
+/* Inside of store_pg_plan*.c. */
+#ifndef RS_STORE_PG_PLAN_H
+#define RS_STORE_PG_PLAN_H
+
+#include "store_pg.h"
+#include "store_plan.h"
+
+#define AUTHORITY_VALUES 4
+
+/* The first four parameters of every protected function, as text. */
+struct authority_text {
+    char incarnation[24], generation[24];
+};
+void authority_values(const struct authority *a, struct authority_text *text,
+                      const char *values[AUTHORITY_VALUES]);
+
+/* "ok" is OK; "fenced", "held" and "changed" are theirs; anything else is CORRUPT. */
+enum status verdict_status(const char *verdict, struct error *err);
+
+/* A protected function that answers one word in column 0. */
+MUST_USE enum status verdict_query(const struct store_call *call, const char *sql, int count,
+                                   const char *const *values, struct error *err);
+
+/* NULL gives UTC_NONE; -infinity too, infinity UTC_UNBOUNDED; what is no instant of ours sets
+ * *out_of_range (which may be NULL: then it is UTC_NONE). */
+utc_us cell_time(const PGresult *r, int row, int column, bool *out_of_range);
+
+/* Many arrays of one call, in parameter order. */
+#define ARRAYS_MAX 32
+struct arrays {
+    struct store_pg_array array[ARRAYS_MAX];
+};
+void arrays_add_time(struct store_pg_array *a, utc_us t);             /* UTC_NONE adds NULL */
+void arrays_add_local(struct store_pg_array *a, struct local_time t); /* timestamp without zone */
+void arrays_free(struct arrays *a);
+/* Their texts into values[]; false when memory ran out. */
+bool arrays_values(struct arrays *a, size_t count, const char **values);
+
+#endif

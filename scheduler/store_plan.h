@@ -1,0 +1,206 @@
+/* Port: what planning asks of the database. Adapter: store_pg_plan*.c.
+ *
+ * Each call is one statement. Reads return rows as they are; what is written is checked again by
+ * compare-and-set in the server, so nothing is locked in between. Protected calls carry the
+ * authority and answer FENCED when it is not the accepted one any more. */
+#ifndef RS_STORE_PLAN_H
+#define RS_STORE_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "authority.h"
+#include "planner.h"
+#include "store.h"
+#include "store_call.h"
+#include "zone_file.h"
+
+#define PLAN_SCHEDULES_MAX 1000 /* a plan_batch or take_in call */
+#define PLAN_FIRINGS_MAX   5000
+#define PLAN_RULE_MAX      520
+
+/* A definition as stored, not parsed. */
+struct stored_rule {
+    char kind[16];
+    char text[PLAN_RULE_MAX];
+    char time_zone[ZONE_NAME_MAX];
+    utc_us anchor, starts_at, ends_at; /* UTC_NONE: NULL */
+    bool out_of_range;                 /* one of the three is no instant of the years 1 to 9999 */
+};
+
+struct due_row {
+    char schedule[NAME_MAX_BYTES];
+    int32_t version;
+    int64_t step;
+    utc_us next_fire_at, last_fire_at, switched_at;
+    char key_form[8]; /* "" when none is fixed */
+    struct stored_rule rule;
+    char misfire[16];
+    int32_t misfire_max;
+    int64_t misfire_age_us, misfire_grace_us;
+};
+
+/* Rows into the caller's memory. */
+struct due_rows {
+    struct due_row *rows;
+    size_t count, max;
+    utc_us now; /* the database's; UTC_NONE when there are no rows */
+};
+
+/* Schedules with something due, oldest first. Returns: OK, AGAIN, TIMEOUT, INVALID, CORRUPT. */
+MUST_USE enum status store_due(const struct store_call *call, size_t limit,
+                               struct due_rows *ret_rows, struct error *err);
+
+/* The same for named schedules, due or not, in any order. */
+MUST_USE enum status store_progress_of(const struct store_call *call, const char *const *names,
+                                       size_t count, struct due_rows *ret_rows, struct error *err);
+
+/* When the next firing is due (UTC_NONE: none), and the time now. */
+MUST_USE enum status store_next_due(const struct store_call *call, utc_us *ret_next,
+                                    utc_us *ret_now, struct error *err);
+
+/* The oldest edit of a schedule that was not taken in. */
+struct change_row {
+    char schedule[NAME_MAX_BYTES];
+    int64_t change_id;
+    int32_t version;
+    utc_us effective_from;
+    bool ended;
+    struct stored_rule rule;
+    bool has_progress; /* the rest is what progress is now */
+    int64_t step;
+    utc_us next_fire_at, last_fire_at;
+    char key_form[8];
+    bool has_problem;
+};
+
+struct change_rows {
+    struct change_row *rows;
+    size_t count, max;
+    bool more; /* the limit was reached */
+    utc_us now;
+};
+
+MUST_USE enum status store_changes(const struct store_call *call, size_t limit,
+                                   struct change_rows *ret_rows, struct error *err);
+
+/* An edit to take in. */
+struct take_in_row {
+    const struct change_row *change;
+    struct plan_switch where;
+    char problem[PLANNER_PROBLEM_MAX]; /* "": none */
+};
+
+/* Which of the rows given were written; the others are locked or changed meanwhile. */
+struct written_rows {
+    bool written[PLAN_SCHEDULES_MAX];
+    size_t count;
+};
+
+/* Take edits in, each by compare-and-set together with the deletion of its change row.
+ * Returns: OK; FENCED; INVALID (some row makes the statement fail); AGAIN; TIMEOUT. */
+MUST_USE enum status store_take_in(const struct store_call *call, const struct take_in_row *rows,
+                                   size_t count, const char *tzdata,
+                                   struct written_rows *ret_written, struct error *err);
+
+/* One schedule's part of a batch. Its firings and gaps lie next to each other in the batch. */
+struct plan_entry {
+    char schedule[NAME_MAX_BYTES];
+    int32_t version;
+    int64_t step;
+    struct plan_result result;
+    bool mend; /* the schedule stays out of planning: no next firing is written */
+    size_t firing_begin, firing_end;
+    size_t gap_begin, gap_end;
+};
+
+struct plan_batch {
+    struct plan_entry entries[PLAN_SCHEDULES_MAX];
+    size_t count;
+    struct plan_sink sink;
+    char (*job_ids)[UUID_TEXT_MAX]; /* one a firing */
+    struct plan_window window;
+    size_t work; /* firings looked at so far */
+};
+
+/* Owns: plan_batch_free (NULL is fine). NULL when out of memory. */
+struct plan_batch *plan_batch_new(void);
+void plan_batch_free(struct plan_batch *b);
+void plan_batch_clear(struct plan_batch *b);
+
+#define PLAN_BATCH_WORK_MAX 200000 /* firings looked at in one batch */
+
+struct plan_bounds {
+    utc_us until; /* see planner.h */
+    bool mend;
+};
+
+/* Plan one row into the batch, with fresh job ids.
+ * Returns: OK; INVALID (the row cannot be planned: the text is its problem); FULL (send the batch
+ * first). Thread: owner of the zone set. */
+MUST_USE enum status plan_batch_add(struct plan_batch *b, const struct due_row *row, utc_us now,
+                                    struct plan_bounds bounds, struct zone_set *zones,
+                                    struct error *err);
+
+/* Parse a stored definition. Returns: OK; INVALID (the text is the schedule's problem); FULL. */
+MUST_USE enum status stored_rule_parse(const struct stored_rule *stored, struct zone_set *zones,
+                                       struct rule *ret_rule, struct error *err);
+
+struct plan_written {
+    struct written_rows rows;
+    int32_t planned; /* occurrences that are new */
+};
+
+/* Write entries [begin, end) of the batch: occurrences, jobs, outbox rows, gaps and progress,
+ * together or not at all (I4). ret_written->rows is numbered from `begin`.
+ * Returns: OK; FENCED; HELD; INVALID; AGAIN; TIMEOUT. */
+MUST_USE enum status store_plan_batch(const struct store_call *call, const struct plan_batch *b,
+                                      size_t begin, size_t end, const char *tzdata,
+                                      struct plan_written *ret_written, struct error *err);
+
+/* Take a schedule out of planning with a readable reason. Returns: OK; CONFLICT (its progress
+ * moved); FENCED; AGAIN; TIMEOUT; INVALID. */
+MUST_USE enum status store_mark_problem(const struct store_call *call, const char *schedule,
+                                        int64_t step, const char *problem, struct error *err);
+
+struct tended {
+    int64_t released, reaped;
+    int64_t held_back, running;
+    utc_us next_release; /* UTC_NONE: none */
+    utc_us now;
+};
+
+/* Sign of life; release of retries; reaping of lapsed claims. Returns: OK; FENCED; AGAIN … */
+MUST_USE enum status store_tend(const struct store_call *call, size_t limit,
+                                struct tended *ret_tended, struct error *err);
+
+/* OK: the scope's fence is ours and no hold stands; FENCED; HELD; AGAIN; TIMEOUT; CORRUPT. */
+MUST_USE enum status store_authority_check(const struct store_call *call, struct error *err);
+
+#define REQUESTS_MAX 100
+
+struct request_row {
+    char id[UUID_TEXT_MAX];
+    char kind[16];
+    char schedule[NAME_MAX_BYTES];
+    bool expired;
+    utc_us now;
+};
+
+struct request_rows {
+    struct request_row rows[REQUESTS_MAX];
+    size_t count;
+};
+
+MUST_USE enum status store_pending_requests(const struct store_call *call,
+                                            struct request_rows *ret_rows, struct error *err);
+
+/* Carry out a trigger and answer it in one transaction; a repeat is answered with what is there.
+ * Returns: OK (done, refused with an answer, or taken by nobody any more); FENCED; HELD; … */
+MUST_USE enum status store_answer_trigger(const struct store_call *call, const char *request,
+                                          const char *job_id, struct error *err);
+MUST_USE enum status store_expire_request(const struct store_call *call, const char *request,
+                                          struct error *err);
+
+#endif
