@@ -1,0 +1,92 @@
+#include "fixture_leader.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct leader leader_make(void)
+{
+    struct leader l = {.store = fixture_plan_store(), .authority = fixture_lead()};
+    return l;
+}
+
+void leader_prepare(struct leader *l)
+{
+    struct error err = {.text = ""};
+    struct planning_options options = {
+        .scope = "main", .lease = &l->lease, .statement_ms = 5000, .batch_schedules = 1000};
+    fixture_lease(&l->lease, 60000);
+    l->planning = planning_new(&options);
+    assert_non_null(l->planning);
+    enum status s = planning_prepare(l->planning, &l->authority, l->store, &err);
+    if (s != STATUS_OK) {
+        fail_msg("prepare: %s %s", status_name(s), err.text);
+    }
+}
+
+void leader_leave(struct leader *l)
+{
+    planning_free(l->planning);
+    store_close(l->store);
+}
+
+enum status leader_step(struct leader *l, bool notified, struct planning_result *r)
+{
+    struct error err = {.text = ""};
+    enum status s = planning_step(l->planning, &l->authority, l->store, notified, r, &err);
+    if (s != STATUS_OK) {
+        print_message("step: %s %s\n", status_name(s), err.text);
+    }
+    return s;
+}
+
+unsigned leader_settle(struct leader *l)
+{
+    struct planning_result r = {.more = true};
+    unsigned planned = 0;
+    bool notified = true;
+    for (int i = 0; r.more; i++) {
+        assert_true(i < 200);
+        assert_int_equal(leader_step(l, notified, &r), STATUS_OK);
+        planned += r.planned;
+        notified = false;
+    }
+    return planned;
+}
+
+void fixture_schedule(const char *name, const char *kind, const char *rule, const char *age,
+                      const char *more)
+{
+    (void)fixture_sql("INSERT INTO reports.schedule (name, report, kind, rule) "
+                      "VALUES ('%s', 'nothing', '%s', '%s')",
+                      name, kind, rule);
+    if (more != NULL) {
+        (void)fixture_sql("UPDATE reports.schedule SET %s WHERE name = '%s'", more, name);
+        (void)fixture_sql(
+            "DELETE FROM reports.schedule_change WHERE schedule = '%s' AND version = 1", name);
+    }
+    (void)fixture_sql("UPDATE reports.schedule_version SET effective_from = clock_timestamp() - "
+                      "interval '%s' WHERE schedule = '%s'",
+                      age, name);
+}
+
+const char *fixture_problem(const char *name)
+{
+    return fixture_sql("SELECT problem FROM reports.schedule_progress WHERE schedule = '%s'", name);
+}
+
+bool leader_step_until(struct leader *l, const char *sql, const char *want, int64_t ms)
+{
+    instant end = instant_add_ms(clock_now(), ms);
+    bool ok = strcmp(fixture_sql("%s", sql), want) == 0;
+    while (!ok && instant_before(clock_now(), end)) {
+        struct planning_result r;
+        assert_int_equal(leader_step(l, false, &r), STATUS_OK);
+        ok = strcmp(fixture_sql("%s", sql), want) == 0;
+    }
+    return ok;
+}

@@ -1,0 +1,40 @@
+/* For integration tests of planning: a leader with its planning, and schedules with a past. */
+#ifndef RS_FIXTURE_LEADER_H
+#define RS_FIXTURE_LEADER_H
+
+#include "fixture_plan.h"
+#include "planning.h"
+
+struct leader {
+    struct planning *planning;
+    struct store *store;
+    struct authority authority;
+    struct lease lease;
+};
+
+/* Establish a new generation. The caller ends with leader_leave. */
+struct leader leader_make(void);
+
+/* Planning with a lease of a minute; fails the test. */
+void leader_prepare(struct leader *l);
+void leader_leave(struct leader *l);
+
+/* One step; what failed is printed. */
+enum status leader_step(struct leader *l, bool notified, struct planning_result *r);
+
+/* Steps, the first as after a NOTIFY, until nothing is left to do right now. Returns the
+ * occurrences planned. */
+unsigned leader_settle(struct leader *l);
+
+/* Steps until the query gives the wanted value. False when the time is over. */
+bool leader_step_until(struct leader *l, const char *sql, const char *want, int64_t ms);
+
+/* A schedule of the report `nothing`, as if it had been written `age` ago. `more`: further
+ * columns as in UPDATE ... SET, or NULL; they must change something. */
+void fixture_schedule(const char *name, const char *kind, const char *rule, const char *age,
+                      const char *more);
+
+/* "" for none. Valid until the next query. */
+const char *fixture_problem(const char *name);
+
+#endif

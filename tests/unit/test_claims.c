@@ -1,0 +1,316 @@
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "artifact_path.h"
+#include "claims.h"
+#include "text.h"
+
+static struct claims *table;
+static int wake_fd;
+
+static int setup(void **state)
+{
+    (void)state;
+    table = claims_new(2, 2);
+    wake_fd = eventfd(0, EFD_NONBLOCK);
+    return table == NULL || wake_fd < 0 ? -1 : 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    claims_free(table);
+    (void)close(wake_fd);
+    return 0;
+}
+
+static instant after_ms(int64_t ms)
+{
+    return instant_add_ms(clock_now(), ms);
+}
+
+/* Add a claim of job `id` under token `token`, held for a minute. */
+static void add(const char *id, const char *token)
+{
+    struct job *j = job_new();
+    assert_non_null(j);
+    (void)snprintf(j->id, sizeof j->id, "%s", id);
+    (void)snprintf(j->token, sizeof j->token, "%s", token);
+    assert_int_equal(claims_add(table, j, after_ms(60000)), STATUS_OK);
+}
+
+static struct claim *take(void)
+{
+    struct claim *c = claims_take(table, wake_fd, after_ms(1000));
+    assert_non_null(c);
+    return c;
+}
+
+static bool is_woken(void)
+{
+    struct pollfd p = {.fd = wake_fd, .events = POLLIN};
+    return poll(&p, 1, 0) == 1;
+}
+
+static void test_claims_are_taken_in_the_order_they_came(void **state)
+{
+    (void)state;
+    add("a", "1");
+    add("b", "2");
+    assert_string_equal(take()->job->id, "a");
+    assert_string_equal(take()->job->id, "b");
+    assert_null(claims_take(table, wake_fd, after_ms(5)));
+}
+
+static void test_slots_bound_what_may_be_claimed(void **state)
+{
+    (void)state;
+    assert_int_equal(claims_count(table).free, 2);
+    add("a", "1");
+    assert_int_equal(claims_count(table).free, 1);
+    add("b", "2");
+    assert_int_equal(claims_count(table).free, 0);
+    struct claim *a = take();
+    assert_int_equal(claims_count(table).free, 0);
+    assert_true(claims_report(table, a));
+    assert_int_equal(claims_count(table).free, 1);
+}
+
+static void test_unrecorded_outcomes_bound_what_may_be_claimed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        char id[] = {(char)('a' + i), '\0'};
+        add(id, id);
+        assert_true(claims_report(table, take()));
+    }
+    assert_int_equal(claims_count(table).free, 0);
+    assert_int_equal(claims_count(table).unrecorded, 4);
+    struct job *j = job_new();
+    assert_int_equal(claims_add(table, j, after_ms(1000)), STATUS_FULL);
+    job_free(j);
+    assert_false(claims_wait_free(table, after_ms(5)));
+}
+
+static void test_lost_claim_wakes_its_runner_and_its_outcome_is_dropped(void **state)
+{
+    (void)state;
+    add("a", "1");
+    struct claim *a = take();
+    struct claim_pair pair = {.job_id = "a", .token = "1"};
+    claims_lost(table, &pair);
+    assert_true(is_woken());
+    assert_int_equal(claims_watch(table, a).kill, KILL_LOST);
+    assert_false(claims_report(table, a));
+    assert_false(claims_knows(table, "a", "1"));
+    assert_true(claims_wait_empty(table, after_ms(5)));
+}
+
+static void test_renewal_of_another_token_changes_nothing(void **state)
+{
+    (void)state;
+    add("a", "1");
+    struct claim *a = take();
+    instant before = claims_watch(table, a).deadline;
+    struct claim_pair other = {.job_id = "a", .token = "2"};
+    claims_renewed(table, &other, after_ms(900000), true);
+    claims_lost(table, &other);
+    assert_int_equal(claims_watch(table, a).deadline.ns, before.ns);
+    assert_int_equal(claims_watch(table, a).kill, KILL_NONE);
+}
+
+static void test_renewal_moves_the_deadline_and_brings_the_cancellation(void **state)
+{
+    (void)state;
+    add("a", "1");
+    struct claim *a = take();
+    struct claim_pair pair = {.job_id = "a", .token = "1"};
+    instant later = after_ms(900000);
+    claims_renewed(table, &pair, later, true);
+    assert_int_equal(claims_watch(table, a).deadline.ns, later.ns);
+    assert_int_equal(claims_watch(table, a).kill, KILL_CANCELLED);
+    assert_true(is_woken());
+    claims_renewed(table, &pair, after_ms(10), false);
+    assert_int_equal(claims_watch(table, a).deadline.ns, later.ns);
+}
+
+static void test_passed_deadline_kills_without_anybodys_help(void **state)
+{
+    (void)state;
+    int sockets[2];
+    instant next;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+    add("a", "1");
+    struct claim *a = take();
+    claims_source(table, a, sockets[0]);
+    assert_int_equal(claims_expire(table, clock_now(), &next), 0);
+    assert_int_equal(next.ns, claims_watch(table, a).deadline.ns);
+    assert_int_equal(claims_expire(table, next, &next), 1);
+    assert_int_equal(claims_watch(table, a).kill, KILL_LOST);
+    assert_true(is_woken());
+    /* The data source's end sees the connection end. */
+    char byte;
+    assert_int_equal(read(sockets[1], &byte, 1), 0);
+    assert_int_equal(claims_expire(table, next, &next), 0);
+    (void)close(sockets[0]);
+    (void)close(sockets[1]);
+}
+
+static void test_outcome_that_waits_to_be_recorded_is_not_killed_but_renewed(void **state)
+{
+    (void)state;
+    add("a", "1");
+    struct claim *a = take();
+    assert_true(claims_report(table, a));
+    claims_kill_all(table, KILL_LOST);
+    struct claim_pair *pairs = NULL;
+    size_t count = 0;
+    assert_int_equal(claims_pairs(table, &pairs, &count), STATUS_OK);
+    assert_int_equal(count, 1);
+    assert_string_equal(pairs[0].token, "1");
+    free(pairs);
+    struct claim *collected[4];
+    assert_int_equal(claims_collect(table, collected, 4, 0, after_ms(1000)), 1);
+    assert_ptr_equal(collected[0], a);
+    claims_close(table, a);
+    assert_true(claims_wait_empty(table, after_ms(5)));
+}
+
+static void test_lost_claims_are_not_renewed(void **state)
+{
+    (void)state;
+    add("a", "1");
+    (void)take();
+    claims_kill_all(table, KILL_LOST);
+    struct claim_pair *pairs = NULL;
+    size_t count = 9;
+    assert_int_equal(claims_pairs(table, &pairs, &count), STATUS_OK);
+    assert_int_equal(count, 0);
+    free(pairs);
+}
+
+static void test_one_statement_takes_one_outcome_of_a_job(void **state)
+{
+    (void)state;
+    struct claim *collected[4];
+    add("a", "1");
+    assert_true(claims_report(table, take()));
+    add("a", "2");
+    assert_true(claims_report(table, take()));
+    assert_int_equal(claims_collect(table, collected, 4, 0, after_ms(1000)), 1);
+    assert_string_equal(collected[0]->job->token, "1");
+    struct claim *second[4];
+    assert_int_equal(claims_collect(table, second, 4, 0, after_ms(1000)), 1);
+    assert_string_equal(second[0]->job->token, "2");
+    claims_put_back(table, collected[0]);
+    assert_int_equal(claims_collect(table, collected, 4, 0, after_ms(1000)), 1);
+}
+
+static void test_stop_does_not_undo_a_stronger_reason(void **state)
+{
+    (void)state;
+    add("a", "1");
+    struct claim *a = take();
+    claims_kill_all(table, KILL_CANCELLED);
+    claims_kill_all(table, KILL_STOPPING);
+    assert_int_equal(claims_watch(table, a).kill, KILL_CANCELLED);
+    claims_kill_all(table, KILL_LOST);
+    assert_int_equal(claims_watch(table, a).kill, KILL_LOST);
+}
+
+static void test_stopped_table_gives_no_more_work(void **state)
+{
+    (void)state;
+    add("a", "1");
+    claims_stop(table);
+    assert_null(claims_take(table, wake_fd, after_ms(60000)));
+}
+
+static void test_claim_deadline_keeps_a_quarter_of_the_lease(void **state)
+{
+    (void)state;
+    instant sent = {0};
+    assert_int_equal(claim_deadline(sent, 60000).ns, INT64_C(45000000000));
+    assert_int_equal(claim_deadline(sent, 3000).ns, INT64_C(2250000000));
+}
+
+static void test_file_names_tell_their_attempt(void **state)
+{
+    (void)state;
+    struct job *j = job_new();
+    char name[ARTIFACT_NAME_MAX];
+    char directory[ARTIFACT_PATH_MAX];
+    char job[UUID_TEXT_MAX];
+    char token[UUID_TEXT_MAX];
+    bool temporary = true;
+    uuid_random(j->id);
+    uuid_random(j->token);
+    (void)snprintf(j->scope, sizeof j->scope, "main");
+    (void)snprintf(j->schedule, sizeof j->schedule, "sales");
+    (void)snprintf(j->occurrence_key, sizeof j->occurrence_key, "2026-10-25T02:30+02:00");
+    artifact_name(j, "csv", name);
+    assert_true(artifact_name_parse(name, job, token, &temporary));
+    assert_string_equal(job, j->id);
+    assert_string_equal(token, j->token);
+    assert_false(temporary);
+    artifact_temporary_name(j, name);
+    assert_true(artifact_name_parse(name, job, token, &temporary));
+    assert_true(temporary);
+    assert_false(artifact_name_parse("report.csv", job, token, &temporary));
+    assert_false(artifact_name_parse("..", job, token, &temporary));
+    artifact_directory("inst", j, directory);
+    assert_string_equal(directory, "inst/main/sales/2026-10-25T02_30p02_00");
+    job_free(j);
+}
+
+static void test_foreign_text_becomes_valid_and_is_cut_between_characters(void **state)
+{
+    (void)state;
+    char to[16];
+    text_clean("ok\xff\x00z\xc3\xa4\xc3", 8, to, sizeof to);
+    assert_string_equal(to, "ok??z\xc3\xa4?");
+    text_clean("\xe2\x82\xac\xe2\x82\xac", 6, to, 6);
+    assert_string_equal(to, "\xe2\x82\xac");
+    text_clean("\xed\xa0\x80\xc0\xaf", 5, to, sizeof to);
+    assert_string_equal(to, "?????");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_claims_are_taken_in_the_order_they_came, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_slots_bound_what_may_be_claimed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unrecorded_outcomes_bound_what_may_be_claimed, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_lost_claim_wakes_its_runner_and_its_outcome_is_dropped,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(test_renewal_of_another_token_changes_nothing, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_renewal_moves_the_deadline_and_brings_the_cancellation,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(test_passed_deadline_kills_without_anybodys_help, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(
+            test_outcome_that_waits_to_be_recorded_is_not_killed_but_renewed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lost_claims_are_not_renewed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_one_statement_takes_one_outcome_of_a_job, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_stop_does_not_undo_a_stronger_reason, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_stopped_table_gives_no_more_work, setup, teardown),
+        cmocka_unit_test(test_claim_deadline_keeps_a_quarter_of_the_lease),
+        cmocka_unit_test(test_file_names_tell_their_attempt),
+        cmocka_unit_test(test_foreign_text_becomes_valid_and_is_cut_between_characters),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

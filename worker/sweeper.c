@@ -1,0 +1,60 @@
+#include "sweeper.h"
+
+#include "artifact_sweep.h"
+#include "log.h"
+#include "worker.h"
+
+#define STEP_PAUSE_MS 20
+#define RETRY_MS      1000
+
+/* One walk through one store. False when it was broken off. */
+static bool store_sweep(struct worker *w, struct connection *c, const struct artifact_store *store,
+                        const char *installation)
+{
+    struct sweep_counts counts = {0};
+    struct error err = {0};
+    enum status s = STATUS_OK;
+    struct sweep *sweep = sweep_begin(store, installation);
+    while (sweep != NULL && s == STATUS_OK && !atomic_load(&w->draining)) {
+        s = connection_ensure(c, w);
+        if (s == STATUS_OK) {
+            s = sweep_step(sweep, c->store, instant_add_ms(clock_now(), STATEMENT_MS), &counts,
+                           &err);
+        }
+        wake_wait(w->sweep_wake, STEP_PAUSE_MS);
+    }
+    sweep_end(sweep);
+    if (counts.removed > 0) {
+        log_event(LOG_LEVEL_INFO, "removed files of crashed attempts",
+                  "store=%s seen=%zu removed=%zu", store->name, counts.seen, counts.removed);
+    }
+    return s == STATUS_NOT_FOUND;
+}
+
+static bool all_sweep(struct worker *w, struct connection *c)
+{
+    struct incarnation_copy me;
+    bool whole = worker_incarnation(w, &me);
+    for (size_t i = 0; whole && i < w->settings->artifact_store_count; i++) {
+        whole = store_sweep(w, c, &w->settings->artifact_stores[i], me.agreement.installation);
+    }
+    return whole;
+}
+
+void *sweeper_main(void *worker)
+{
+    struct worker *w = worker;
+    struct connection c = {.what = "report-worker sweep"};
+    while (!atomic_load(&w->draining)) {
+        bool whole = all_sweep(w, &c);
+        if (whole) {
+            connection_close(&c); /* not needed for an hour */
+        }
+        instant next = instant_add_ms(clock_now(), whole ? w->settings->sweep_ms : RETRY_MS);
+        while (!atomic_load(&w->draining) && instant_before(clock_now(), next)) {
+            wake_wait(w->sweep_wake, instant_poll_timeout(clock_now(), next));
+        }
+    }
+    connection_close(&c);
+    return NULL;
+}
