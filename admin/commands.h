@@ -1,0 +1,14 @@
+/* The functions behind the rows of command_table.c. Each prints its answer on in->out, one line on
+ * in->errors when it fails, and returns the exit code. Thread: main. Blocks: until --timeout. */
+#ifndef RS_COMMANDS_H
+#define RS_COMMANDS_H
+
+#include "command.h"
+
+command_function status_command, leaders_command, schedules_command, schedule_command,
+    occurrences_command, jobs_command, job_command, workers_command, outbox_command, events_command;
+command_function trigger_command, next_command, migrate_command;
+command_function lifecycle_command, check_config_command, config_reference_command,
+    topic_create_command, topic_delete_command, help_command;
+
+#endif

@@ -1,0 +1,83 @@
+/* Settings of the daemons, checked and explained by the daemons' own tables. */
+#include "commands.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "scheduler_settings.h"
+#include "worker_settings.h"
+
+enum program {
+    PROGRAM_UNKNOWN,
+    PROGRAM_SCHEDULER,
+    PROGRAM_WORKER,
+};
+
+/* "scheduler", or a file name that holds the word: /etc/report-scheduler/worker.conf is a worker's,
+ * so only the last part of a path counts. */
+static enum program program_of(const char *word)
+{
+    const char *slash = strrchr(word, '/');
+    const char *name = slash != NULL ? slash + 1 : word;
+    if (strstr(name, "worker") != NULL) {
+        return PROGRAM_WORKER;
+    }
+    return strstr(name, "scheduler") != NULL ? PROGRAM_SCHEDULER : PROGRAM_UNKNOWN;
+}
+
+static enum status settings_check(enum program program, const char *path, FILE *faults,
+                                  struct error *err)
+{
+    struct scheduler_settings *scheduler = NULL;
+    struct worker_settings *worker = NULL;
+    enum status s = program == PROGRAM_WORKER
+                        ? worker_settings_load(path, &worker, faults, err)
+                        : scheduler_settings_load(path, &scheduler, faults, err);
+    free(scheduler);
+    free(worker);
+    return s;
+}
+
+enum exit_code check_config_command(struct invocation *in)
+{
+    const char *path = command_text(in, "file");
+    const char *kind = command_text(in, "--kind");
+    enum program program = program_of(kind != NULL ? kind : path);
+    struct error err = {0};
+    if (program == PROGRAM_UNKNOWN) {
+        return command_fail(in, EXIT_USAGE,
+                            "whose settings are in %s? write --kind scheduler or "
+                            "--kind worker",
+                            path);
+    }
+    /* Faults are printed as they are found, one line each: they are the answer. */
+    enum status s = settings_check(program, path, in->errors, &err);
+    if (s == STATUS_NOT_FOUND) {
+        return command_fail(in, EXIT_NOT_FOUND, "%s", err.text);
+    }
+    if (s == STATUS_INVALID) {
+        return EXIT_USAGE;
+    }
+    if (s != STATUS_OK) {
+        return command_fail(in, EXIT_FAILED, "%s", err.text);
+    }
+    (void)fprintf(in->out, "%s: no faults\n", path);
+    return EXIT_DONE;
+}
+
+enum exit_code config_reference_command(struct invocation *in)
+{
+    if (program_of(command_text(in, "program")) == PROGRAM_WORKER) {
+        (void)fputs("# worker.conf\n\nSettings of report-worker, printed by `reportctl "
+                    "config-reference worker`.\n\n",
+                    in->out);
+        worker_settings_print(in->out);
+    } else {
+        (void)fputs("# scheduler.conf\n\nSettings of report-scheduler, printed by `reportctl "
+                    "config-reference scheduler`.\n\n",
+                    in->out);
+        scheduler_settings_print(in->out);
+    }
+    return EXIT_DONE;
+}

@@ -1,0 +1,151 @@
+#include "firing_list.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cell.h"
+#include "key.h"
+#include "rule.h"
+#include "schedule_names.h"
+#include "zone_file.h"
+
+struct definition {
+    struct rule_source source;
+    enum key_form form; /* fixed at the first version; has_form: the leader has fixed it */
+    bool has_form;
+    bool has_start, has_end;
+    utc_us start, end;
+};
+
+static bool instant_of(const struct table *t, const char *name, utc_us *ret)
+{
+    const char *cell = table_value(t, 0, name);
+    return cell != NULL && cell_instant_parse(cell, ret);
+}
+
+/* `t` is borrowed by the result. */
+static bool definition_read(const struct table *t, struct definition *ret)
+{
+    struct definition d = {.source = {.kind = table_value(t, 0, "kind"),
+                                      .text = table_value(t, 0, "rule"),
+                                      .zone = table_value(t, 0, "time_zone")}};
+    const char *form = table_value(t, 0, "key_form");
+    d.has_form = form != NULL && key_form_parse(form, &d.form);
+    d.has_start = instant_of(t, "starts_at", &d.start);
+    d.has_end = instant_of(t, "ends_at", &d.end);
+    (void)instant_of(t, "anchor", &d.source.anchor);
+    bool known = gap_policy_parse(table_value(t, 0, "dst_gap"), &d.source.gap) &&
+                 overlap_policy_parse(table_value(t, 0, "dst_overlap"), &d.source.overlap);
+    *ret = d;
+    return known;
+}
+
+static bool columns_make(struct table *t)
+{
+    static const struct column columns[] = {
+        {.name = "local", .kind = COLUMN_TEXT},
+        {.name = "fire_at", .kind = COLUMN_INSTANT},
+        {.name = "due", .kind = COLUMN_INSTANT, .show = SHOW_AGE_PEOPLE},
+        {.name = "occurrence_key", .kind = COLUMN_TEXT},
+    };
+    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
+        if (!table_column_add(t, &columns[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The cells of one firing, in the canonical forms of table.h. */
+static bool firing_add(struct table *t, const struct firing *f, enum key_form form)
+{
+    char local[RFC3339_TEXT_MAX];
+    char at[RFC3339_TEXT_MAX];
+    char key[KEY_MAX_BYTES];
+    char cell[RFC3339_TEXT_MAX + 3];
+    rfc3339_format(f->at, f->offset_s, local);
+    rfc3339_format_utc(f->at, at);
+    key_format(form, f, key);
+    (void)snprintf(cell, sizeof cell, "%.10s %.*s+00", at, (int)(strlen(at) - 12), at + 11);
+    return table_cell_add(t, local) && table_cell_add(t, cell) && table_cell_add(t, cell) &&
+           table_cell_add(t, key);
+}
+
+static enum status firings_compute(const struct definition *d, const struct rule *rule,
+                                   utc_us after, int64_t count, struct table *t)
+{
+    enum key_form form = d->has_form ? d->form : key_form_of_rule(rule);
+    if (d->has_start && d->start.us - 1 > after.us) {
+        after.us = d->start.us - 1; /* a firing at the start itself counts */
+    }
+    for (int64_t i = 0; i < count; i++) {
+        struct firing f = rule_next(rule, after);
+        if (!f.found || (d->has_end && f.at.us >= d->end.us)) {
+            return STATUS_OK;
+        }
+        if (!firing_add(t, &f, form)) {
+            return STATUS_FATAL;
+        }
+        after = f.at;
+    }
+    return STATUS_OK;
+}
+
+static enum status rule_compute(const struct definition *d, utc_us after, int64_t count,
+                                struct table *t, struct error *err)
+{
+    struct zone_set *zones = NULL;
+    struct rule rule;
+    enum status status = zone_set_open(NULL, &zones, err);
+    if (status == STATUS_OK) {
+        status = rule_parse(&d->source, zones, &rule, err);
+    }
+    if (status == STATUS_OK && !columns_make(t)) {
+        status = error_set(err, STATUS_FATAL, "out of memory");
+    }
+    if (status == STATUS_OK) {
+        status = firings_compute(d, &rule, after, count, t);
+    }
+    zone_set_close(zones);
+    return status;
+}
+
+static enum exit_code compute(struct session *s, const struct table *row, int64_t count,
+                              struct firing_list *ret)
+{
+    struct definition d;
+    struct table *t = table_new();
+    if (t == NULL) {
+        return command_fail(s->in, EXIT_FAILED, "out of memory");
+    }
+    enum status status = definition_read(row, &d)
+                             ? rule_compute(&d, s->now, count, t, &ret->problem)
+                             : error_set(&ret->problem, STATUS_INVALID,
+                                         "its DST policy is not known to this version");
+    if (status == STATUS_FATAL) {
+        table_free(t);
+        return command_fail(s->in, EXIT_FAILED, "out of memory");
+    }
+    ret->table = t;
+    return EXIT_DONE;
+}
+
+enum exit_code firing_list_make(struct session *s, const char *schedule, int64_t count,
+                                struct firing_list *ret)
+{
+    static const char sql[] =
+        "SELECT s.kind, s.rule, s.time_zone, s.anchor, s.starts_at, s.ends_at, s.dst_gap,"
+        " s.dst_overlap, p.key_form FROM reports.schedule s"
+        " LEFT JOIN reports.schedule_progress p ON p.schedule = s.name WHERE s.name = $1";
+    const char *values[] = {schedule};
+    struct table *row = NULL;
+    *ret = (struct firing_list){0};
+    enum exit_code code = session_select(s, sql, 1, values, &row);
+    if (code == EXIT_DONE && table_rows(row) == 0) {
+        code = schedule_name_fail(s, schedule);
+    } else if (code == EXIT_DONE) {
+        code = compute(s, row, count, ret);
+    }
+    table_free(row);
+    return code;
+}

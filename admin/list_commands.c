@@ -1,0 +1,237 @@
+/* Commands that are one SELECT on a view. The SQL of the views is in sql/0009_views.sql. */
+#include "commands.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "occurrence_list.h"
+#include "schedule_names.h"
+#include "session.h"
+
+/* One row more than shown, to know whether there are more. */
+static void limit_text(const struct invocation *in, char ret_text[24])
+{
+    (void)snprintf(ret_text, 24, "%" PRId64, command_int(in, "--limit") + 1);
+}
+
+/* Open, select, print, close. `values` are the statement's parameters. */
+static enum exit_code list_run(struct invocation *in, const char *sql, int count,
+                               const char *const *values, const char *empty)
+{
+    struct session s;
+    struct table *t = NULL;
+    enum exit_code code = session_open(in, &s);
+    if (code == EXIT_DONE) {
+        code = session_select(&s, sql, count, values, &t);
+    }
+    if (code == EXIT_DONE) {
+        code = session_print_list(&s, t, command_int(in, "--limit"), empty);
+    }
+    session_close(&s);
+    return code;
+}
+
+enum exit_code leaders_command(struct invocation *in)
+{
+    static const char sql[] =
+        "SELECT scope, state, leader, incarnation AS \"incarnation-\", generation,"
+        " since_at AS \"since_at~\", beat_at AS \"beat_at~\", held, release_reason,"
+        " refused_writes FROM reports.v_scope ORDER BY scope LIMIT $1";
+    char limit[24];
+    limit_text(in, limit);
+    const char *values[] = {limit};
+    return list_run(in, sql, 1, values, "There is no scope: insert one into reports.scope.");
+}
+
+enum exit_code schedules_command(struct invocation *in)
+{
+    static const char all[] =
+        "SELECT name, scope AS \"scope\", kind, rule, time_zone,"
+        " next_fire_at AS \"next_fire_at~\", next_nominal AS next_local, report,"
+        " last_key, last_state, queue AS \"queue-\", owner AS \"owner-\", version AS \"version-\","
+        " last_fire_at AS \"last_fire_at-\", problem, problem_since_at AS \"problem_since_at-\""
+        " FROM reports.v_schedule WHERE ($2::text IS NULL OR scope = $2)"
+        " ORDER BY name LIMIT $1";
+    /* Through the progress rows' own index: among a million schedules the broken ones are few. */
+    static const char broken[] =
+        "SELECT v.name, v.scope, v.kind, v.rule, v.time_zone,"
+        " v.problem_since_at AS \"since_at~\", v.problem, v.report AS \"report-\","
+        " v.owner FROM (SELECT p.schedule FROM reports.schedule_progress p"
+        "  WHERE p.problem IS NOT NULL AND ($2::text IS NULL OR p.scope = $2)"
+        "  UNION SELECT c.schedule FROM reports.schedule_change c"
+        "  WHERE c.made_at < now() - interval '5 seconds' AND ($2::text IS NULL OR c.scope = $2)) x"
+        " JOIN reports.v_schedule v ON v.name = x.schedule"
+        " WHERE v.problem IS NOT NULL ORDER BY v.name LIMIT $1";
+    char limit[24];
+    limit_text(in, limit);
+    bool problem = command_flag(in, "--problem");
+    const char *values[] = {limit, command_text(in, "--scope")};
+    return list_run(in, problem ? broken : all, 2, values,
+                    problem
+                        ? "No schedule has a problem."
+                        : "No schedules: insert one into reports.schedule (docs/schedules.md).");
+}
+
+static const char job_list[] =
+    "SELECT id, schedule, occurrence_key AS key, state, attempt || '/' || max_attempts AS"
+    " \"attempt!\", attempt AS \"attempt-\", max_attempts AS \"max_attempts-\", scheduled_for,"
+    " ran_s, CASE WHEN state IN ('waiting', 'queued', 'retry_wait') THEN run_after END"
+    " AS \"run_after~\", worker, queue AS \"queue-\", priority AS \"priority-\","
+    " report AS \"report-\", cause AS \"cause-\", created_at AS \"created_at-\","
+    " claimed_at AS \"claimed_at-\", finished_at AS \"finished_at-\","
+    " CASE WHEN length(error) > 100 THEN left(error, 97) || '...' ELSE error END AS \"error!\","
+    " error AS \"error-\" FROM reports.v_job"
+    " WHERE ($2::reports.job_state IS NULL OR state = $2)"
+    /* The words of a partial index: failures are found among any number of successes. */
+    " AND (NOT $3::boolean OR state IN ('failed', 'cancelled', 'quarantined'))";
+
+/* Jobs have no index by schedule; the ledger, whose key has the schedule first, leads to them. */
+static enum exit_code jobs_of_schedule(struct invocation *in, const char *values[5])
+{
+    static const char tail[] =
+        " AND id IN (SELECT job_id FROM reports.v_occurrence WHERE schedule = $4"
+        " AND scheduled_for >= $5) ORDER BY id DESC LIMIT $1";
+    char sql[sizeof job_list + sizeof tail];
+    struct session s;
+    struct table *t = NULL;
+    (void)snprintf(sql, sizeof sql, "%s%s", job_list, tail);
+    const struct recent_query recent = {.sql = sql,
+                                        .count = 5,
+                                        .values = values,
+                                        .from = 4,
+                                        .limit = command_int(in, "--limit") + 1};
+    enum exit_code code = session_open(in, &s);
+    if (code == EXIT_DONE) {
+        code = recent_select(&s, &recent, &t);
+    }
+    if (code == EXIT_DONE && table_rows(t) == 0) {
+        code = schedule_name_check(&s, values[3]);
+    }
+    if (code == EXIT_DONE) {
+        code = session_print_list(&s, t, command_int(in, "--limit"), "No such jobs.");
+        t = NULL;
+    }
+    table_free(t);
+    session_close(&s);
+    return code;
+}
+
+enum exit_code jobs_command(struct invocation *in)
+{
+    static const char tail[] = " ORDER BY id DESC LIMIT $1";
+    char sql[sizeof job_list + sizeof tail];
+    char limit[24];
+    const char *state = command_text(in, "--state");
+    bool ended_badly =
+        state != NULL && (strcmp(state, "failed") == 0 || strcmp(state, "cancelled") == 0 ||
+                          strcmp(state, "quarantined") == 0);
+    limit_text(in, limit);
+    const char *values[5] = {limit, state, ended_badly ? "true" : "false",
+                             command_text(in, "--schedule"), NULL};
+    if (values[3] != NULL) {
+        return jobs_of_schedule(in, values);
+    }
+    (void)snprintf(sql, sizeof sql, "%s%s", job_list, tail);
+    return list_run(in, sql, 3, values, "No such jobs.");
+}
+
+enum exit_code workers_command(struct invocation *in)
+{
+    static const char sql[] =
+        "SELECT name, pid, state, running, slots, array_to_string(queues, ' ') AS queues, version,"
+        " started_at AS \"started_at~\", heartbeat_at AS \"heartbeat_at~\","
+        " stopped_at AS \"stopped_at~\", id FROM reports.v_worker"
+        " WHERE $2::boolean OR stopped_at IS NULL OR stopped_at > now() - interval '1 hour'"
+        " ORDER BY stopped_at IS NOT NULL, name, started_at DESC LIMIT $1";
+    char limit[24];
+    limit_text(in, limit);
+    const char *values[] = {limit, command_flag(in, "--all") ? "true" : "false"};
+    return list_run(in, sql, 2, values, "No worker is there: start report-worker.");
+}
+
+enum exit_code events_command(struct invocation *in)
+{
+    static const char diary[] =
+        "SELECT to_char(at, 'YYYY-MM-DD HH24:MI:SS.MS\"Z\"') AS \"at!\", at AS \"at-\", scope, "
+        "event, member, reason, detail, incarnation AS \"incarnation-\","
+        " generation FROM reports.v_leadership_event WHERE ($2::text IS NULL OR scope = $2)"
+        " ORDER BY id DESC LIMIT $1";
+    static const char refused[] =
+        "SELECT to_char(at, 'YYYY-MM-DD HH24:MI:SS.MS\"Z\"') AS \"at!\", at AS \"at-\", scope, "
+        "operation, generation, stored_generation AS accepted_generation,"
+        " application_name AS writer FROM reports.v_fence_rejection"
+        " WHERE ($2::text IS NULL OR scope = $2) ORDER BY id DESC LIMIT $1";
+    char limit[24];
+    limit_text(in, limit);
+    bool writes = command_flag(in, "--refused");
+    const char *values[] = {limit, command_text(in, "--scope")};
+    return list_run(in, writes ? refused : diary, 2, values,
+                    writes ? "No write of a former leader was refused."
+                           : "Nothing has happened yet.");
+}
+
+enum exit_code outbox_command(struct invocation *in)
+{
+    static const char load[] =
+        "SELECT scope, messages || CASE WHEN messages = 100000 THEN '+' ELSE '' END"
+        " AS \"messages#\", oldest_at AS \"oldest_at~\", dead FROM reports.v_outbox_load"
+        " WHERE $1::text IS NULL OR scope = $1 ORDER BY scope";
+    static const char waiting[] =
+        "SELECT scope, id, schedule, occurrence_key AS key, queue, dispatch_number,"
+        " created_at AS \"created_at~\", generation, job_id FROM reports.v_outbox"
+        " WHERE $2::text IS NULL OR scope = $2 ORDER BY scope, id LIMIT $1";
+    static const char dead[] =
+        "SELECT scope, id, schedule, occurrence_key AS key, buried_at AS \"buried_at~\", reason,"
+        " job_id FROM reports.v_outbox_dead WHERE $2::text IS NULL OR scope = $2"
+        " ORDER BY scope, id DESC LIMIT $1";
+    const char *values[] = {command_text(in, "--limit"), command_text(in, "--scope")};
+    struct session s;
+    struct table *tables[2] = {NULL, NULL};
+    bool buried = command_flag(in, "--dead");
+    enum exit_code code = session_open(in, &s);
+    if (code == EXIT_DONE) {
+        code = session_select(&s, load, 1, &values[1], &tables[0]);
+    }
+    if (code == EXIT_DONE) {
+        code = session_select(&s, buried ? dead : waiting, 2, values, &tables[1]);
+    }
+    if (code == EXIT_DONE) {
+        const struct section sections[] = {
+            {.key = "load", .table = tables[0], .empty = "There is no scope."},
+            {.key = buried ? "dead" : "messages",
+             .title = buried ? "COULD NOT BE PUBLISHED, NEWEST FIRST" : "WAITING, OLDEST FIRST",
+             .table = tables[1],
+             .empty = "none"},
+        };
+        session_print(&s, sections, 2);
+    }
+    table_free(tables[0]);
+    table_free(tables[1]);
+    session_close(&s);
+    return code;
+}
+
+enum exit_code occurrences_command(struct invocation *in)
+{
+    struct occurrence_range range = {.schedule = command_text(in, "schedule"),
+                                     .from = command_text(in, "--from"),
+                                     .to = command_text(in, "--to"),
+                                     .limit = command_int(in, "--limit") + 1};
+    struct session s;
+    struct table *t = NULL;
+    enum exit_code code = session_open(in, &s);
+    if (code == EXIT_DONE) {
+        code = occurrence_list_make(&s, &range, &t);
+    }
+    if (code == EXIT_DONE && range.schedule != NULL && table_rows(t) == 0) {
+        code = schedule_name_check(&s, range.schedule);
+    }
+    if (code == EXIT_DONE) {
+        code = session_print_list(&s, t, command_int(in, "--limit"), "No such occurrences.");
+        t = NULL;
+    }
+    table_free(t);
+    session_close(&s);
+    return code;
+}

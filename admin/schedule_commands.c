@@ -1,0 +1,189 @@
+/* `schedule NAME`: all about one; `next`: when it fires. */
+#include "commands.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "firing_list.h"
+#include "next_command.h"
+#include "occurrence_list.h"
+#include "schedule_names.h"
+#include "session.h"
+
+struct query {
+    const char *key;
+    const char *title;
+    const char *empty;
+    const char *sql;
+};
+
+/* Firings are computed, occurrences are searched for; both go behind the first of these. */
+static const struct query queries[] = {
+    {"schedule", NULL, NULL,
+     "SELECT v.name, v.scope, v.problem, v.problem_since_at AS \"problem_since_at~\", v.report,"
+     " v.description, v.kind, v.rule, v.time_zone, s.anchor, s.starts_at, s.ends_at,"
+     " v.next_fire_at, v.next_nominal AS next_local, v.last_fire_at, v.last_nominal AS last_local,"
+     " v.last_key, v.last_state, coalesce(s.misfire, 'default') AS misfire, s.misfire_max,"
+     " extract(epoch FROM s.misfire_age) AS misfire_age_s,"
+     " extract(epoch FROM s.misfire_grace) AS misfire_grace_s, s.overlap, v.queue, v.priority,"
+     " s.max_attempts, extract(epoch FROM s.retry_base) AS retry_base_s,"
+     " extract(epoch FROM s.retry_cap) AS retry_cap_s, extract(epoch FROM s.timeout) AS timeout_s,"
+     " s.parameters, v.owner, v.version AS version_in_force FROM reports.v_schedule v"
+     " JOIN reports.schedule s ON s.name = v.name WHERE v.name = $1"},
+    {"gaps", "GAPS: FIRINGS NOT RUN", NULL,
+     "SELECT firings, from_key, to_key, reason, version, recorded_at AS \"recorded_at~\""
+     " FROM reports.v_gap WHERE schedule = $1 ORDER BY to_fire_at DESC LIMIT 10"},
+    {"versions", "VERSIONS", NULL,
+     "SELECT version, CASE WHEN in_force THEN 'in force' WHEN ended THEN 'deleted' ELSE '' END"
+     " AS \"state!\", in_force AS \"in_force-\", ended AS \"ended-\", effective_from, recorded_by,"
+     " kind, rule, time_zone, report, queue FROM reports.v_schedule_version WHERE schedule = $1"
+     " ORDER BY version DESC LIMIT 5"},
+};
+
+#define QUERIES  (sizeof queries / sizeof queries[0])
+#define SECTIONS (QUERIES + 2)
+#define UPCOMING 5
+#define LATEST   10
+
+static enum exit_code sections_fill(struct session *s, const char *name,
+                                    struct section sections[SECTIONS])
+{
+    const char *values[] = {name};
+    enum exit_code code = EXIT_DONE;
+    for (size_t i = 0; i < QUERIES && code == EXIT_DONE; i++) {
+        struct section *to = &sections[i == 0 ? 0 : i + 2];
+        *to = (struct section){.key = queries[i].key,
+                               .title = queries[i].title,
+                               .empty = queries[i].empty,
+                               .facts = i == 0};
+        code = session_select(s, queries[i].sql, 1, values, &to->table);
+        if (i == 0 && code == EXIT_DONE && table_rows(to->table) == 0) {
+            code = schedule_name_fail(s, name);
+        }
+    }
+    return code;
+}
+
+enum exit_code schedule_command(struct invocation *in)
+{
+    struct session s;
+    struct firing_list firings = {0};
+    struct section sections[SECTIONS] = {0};
+    const char *name = command_text(in, "schedule");
+    enum exit_code code = session_open(in, &s);
+    if (code == EXIT_DONE) {
+        code = sections_fill(&s, name, sections);
+    }
+    if (code == EXIT_DONE) {
+        code = firing_list_make(&s, name, UPCOMING, &firings);
+    }
+    if (code == EXIT_DONE) {
+        sections[1] = (struct section){
+            .key = "next",
+            .title = "NEXT FIRINGS",
+            .table = firings.table,
+            .empty = firings.problem.text[0] != '\0' ? firings.problem.text : "none",
+        };
+        sections[2] =
+            (struct section){.key = "occurrences", .title = "LATEST OCCURRENCES", .empty = "none"};
+        struct occurrence_range range = {.schedule = name, .limit = LATEST};
+        code = occurrence_list_make(&s, &range, &sections[2].table);
+    }
+    if (code == EXIT_DONE) {
+        session_print(&s, sections, SECTIONS);
+    }
+    for (size_t i = 0; i < SECTIONS; i++) {
+        table_free(sections[i].table);
+    }
+    session_close(&s);
+    return code;
+}
+
+/* ---- next ---- */
+
+static enum exit_code next_cron(struct invocation *in)
+{
+    if (command_text(in, "schedule") != NULL) {
+        return command_fail(in, EXIT_USAGE, "next takes a schedule or --cron, not both");
+    }
+    if (in->format_given) {
+        return command_fail(in, EXIT_USAGE, "next --cron has no -o: it prints one instant a line");
+    }
+    struct next_cron_arguments arguments = {
+        .cron = command_text(in, "--cron"),
+        .time_zone = command_text(in, "--time-zone"),
+        .after = command_text(in, "--after"),
+        .count = command_text(in, "--count"),
+        .dst_gap = command_text(in, "--dst-gap"),
+        .dst_overlap = command_text(in, "--dst-overlap"),
+        .utc = command_flag(in, "--utc"),
+    };
+    switch (next_command_cron(&arguments, in->out, in->errors)) {
+    case 0:
+        return EXIT_DONE;
+    case 2:
+        return EXIT_USAGE;
+    default:
+        return EXIT_FAILED;
+    }
+}
+
+/* Like `next --cron`: one instant a line; scripts may ask for more with -o. */
+static void firings_print(const struct session *s, struct table *t)
+{
+    if (s->in->format != OUTPUT_TABLE) {
+        struct section only = {.key = "next", .table = t};
+        session_print(s, &only, 1);
+        return;
+    }
+    bool utc = command_flag(s->in, "--utc");
+    for (size_t i = 0; i < table_rows(t); i++) {
+        const char *at = table_value(t, i, "fire_at");
+        if (utc) {
+            (void)fprintf(s->in->out, "%.10sT%.*sZ\n", at, (int)(strlen(at) - 14), at + 11);
+        } else {
+            (void)fprintf(s->in->out, "%s\n", table_value(t, i, "local"));
+        }
+    }
+}
+
+static enum exit_code next_schedule(struct invocation *in, const char *name)
+{
+    struct session s;
+    struct firing_list firings = {0};
+    enum exit_code code = session_open(in, &s);
+    if (code == EXIT_DONE) {
+        const char *count = command_text(in, "--count");
+        code =
+            firing_list_make(&s, name, count != NULL ? command_int(in, "--count") : 10, &firings);
+    }
+    if (code == EXIT_DONE && firings.problem.text[0] != '\0') {
+        code = command_fail(in, EXIT_USAGE, "schedule \"%s\": %s", name, firings.problem.text);
+    } else if (code == EXIT_DONE) {
+        firings_print(&s, firings.table);
+    }
+    table_free(firings.table);
+    session_close(&s);
+    return code;
+}
+
+enum exit_code next_command(struct invocation *in)
+{
+    static const char *const cron_only[] = {"--time-zone", "--after", "--dst-gap", "--dst-overlap"};
+    const char *name = command_text(in, "schedule");
+    if (command_text(in, "--cron") != NULL) {
+        return next_cron(in);
+    }
+    if (name == NULL) {
+        return command_fail(in, EXIT_USAGE,
+                            "next needs a schedule, or --cron EXPR --time-zone "
+                            "ZONE --after INSTANT");
+    }
+    for (size_t i = 0; i < sizeof cron_only / sizeof cron_only[0]; i++) {
+        if (command_text(in, cron_only[i]) != NULL) {
+            return command_fail(in, EXIT_USAGE, "%s goes with --cron; a schedule has its own",
+                                cron_only[i]);
+        }
+    }
+    return next_schedule(in, name);
+}

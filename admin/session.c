@@ -1,0 +1,198 @@
+#include "session.h"
+
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "store_admin.h"
+
+static bool code_is(const struct error *err, const char *prefix)
+{
+    return strncmp(err->code, prefix, strlen(prefix)) == 0;
+}
+
+/* libpq tells the whole story of every address it tried; the cause stands at the end, a question to
+ * the reader behind it. */
+static void cause_take(const char *text, char *ret_text, size_t size)
+{
+    const char *fatal = strstr(text, "FATAL: ");
+    const char *cause = fatal != NULL ? fatal + strlen("FATAL: ") : text;
+    cause += strspn(cause, " ");
+    const char *question = strstr(cause, " Is the server running");
+    (void)snprintf(ret_text, size, "%.*s",
+                   (int)(question != NULL ? (size_t)(question - cause) : strlen(cause)), cause);
+}
+
+static enum exit_code fail_unreachable(struct invocation *in, const struct error *err)
+{
+    char cause[ERROR_TEXT_MAX];
+    cause_take(err->text, cause, sizeof cause);
+    return command_fail(in, EXIT_FAILED,
+                        "cannot reach the database: %s; check --database, REPORTCTL_DATABASE or "
+                        "PGHOST",
+                        cause);
+}
+
+enum exit_code session_fail(const struct session *s, enum status status, const struct error *err)
+{
+    struct invocation *in = s->in;
+    const char *role = in->command->privilege != NULL ? in->command->privilege : "more rights";
+    if (code_is(err, "42501")) {
+        return command_fail(in, EXIT_FAILED, "%s; %s needs %s: ask an administrator to GRANT it",
+                            err->text, in->command->words, role);
+    }
+    if (code_is(err, "42P01") || code_is(err, "3F000") || code_is(err, "42883") ||
+        code_is(err, "42703")) {
+        return command_fail(in, EXIT_FAILED,
+                            "this database has no report scheduler, or an older "
+                            "one (%s); run: reportctl migrate",
+                            err->text);
+    }
+    if (code_is(err, "P0002")) {
+        return command_fail(in, EXIT_NOT_FOUND, "%s", err->text);
+    }
+    switch (status) {
+    case STATUS_AGAIN:
+        if (err->code[0] == '\0') {
+            return fail_unreachable(in, err);
+        }
+        return command_fail(in, EXIT_FAILED, "%s; try again", err->text);
+    case STATUS_TIMEOUT:
+        return command_fail(in, EXIT_FAILED, "%s (--timeout is %lld s)", err->text,
+                            (long long)in->timeout_s);
+    case STATUS_INVALID:
+        return command_fail(in, code_is(err, "22") || code_is(err, "23") ? EXIT_USAGE : EXIT_FAILED,
+                            "%s", err->text);
+    case STATUS_NOT_FOUND:
+        return command_fail(in, EXIT_NOT_FOUND, "%s", err->text);
+    case STATUS_OK:
+    case STATUS_FENCED:
+    case STATUS_HELD:
+    case STATUS_CONFLICT:
+    case STATUS_CORRUPT:
+    case STATUS_FULL:
+    case STATUS_FATAL:
+        break;
+    }
+    return command_fail(in, EXIT_FAILED, "%s", err->text);
+}
+
+enum exit_code session_open(struct invocation *in, struct session *ret)
+{
+    struct error err = {0};
+    *ret =
+        (struct session){.in = in, .deadline = instant_add_ms(clock_now(), in->timeout_s * 1000)};
+    struct store_options options = {
+        .conninfo = in->database, .application_name = "reportctl", .role = STORE_ADMIN};
+    enum status s = store_open(&options, ret->deadline, &ret->store, &err);
+    if (s == STATUS_TIMEOUT) {
+        s = STATUS_AGAIN;
+    } else if (s == STATUS_INVALID && err.code[0] == '\0') {
+        return command_fail(in, EXIT_FAILED, "%s", err.text); /* a pooler */
+    }
+    if (s == STATUS_OK) {
+        s = store_clock(ret->store, ret->deadline, &ret->now, &err);
+    }
+    return s == STATUS_OK ? EXIT_DONE : session_fail(ret, s, &err);
+}
+
+void session_close(struct session *s)
+{
+    store_close(s->store);
+    s->store = NULL;
+}
+
+enum exit_code session_select(struct session *s, const char *sql, int count,
+                              const char *const *values, struct table **ret_table)
+{
+    struct error err = {0};
+    enum status status =
+        store_admin_select(s->store, sql, count, values, s->deadline, ret_table, &err);
+    return status == STATUS_OK ? EXIT_DONE : session_fail(s, status, &err);
+}
+
+static struct table_view view_of(const struct session *s)
+{
+    struct winsize size = {0};
+    int fd = fileno(s->in->out);
+    bool terminal = isatty(fd) == 1 && ioctl(fd, TIOCGWINSZ, &size) == 0;
+    return (struct table_view){
+        .to = s->in->out, .now = s->now, .width = terminal ? size.ws_col : 0};
+}
+
+static void section_print_text(const struct session *s, const struct section *c, bool first)
+{
+    struct table_view view = view_of(s);
+    bool empty = table_rows(c->table) == 0;
+    if (empty && c->empty == NULL) {
+        return;
+    }
+    if (!first) {
+        (void)putc('\n', view.to);
+    }
+    if (c->title != NULL) {
+        (void)fprintf(view.to, "%s\n", c->title);
+    }
+    if (empty) {
+        (void)fprintf(view.to, "%s\n", c->empty);
+    } else if (c->facts) {
+        table_print_facts(c->table, &view);
+    } else {
+        table_print_rows(c->table, &view);
+    }
+}
+
+static void page_print_json(const struct section *sections, size_t count, FILE *to)
+{
+    (void)fputs("{\n", to);
+    for (size_t i = 0; i < count; i++) {
+        (void)fprintf(to, "  \"%s\": ", sections[i].key);
+        table_print_json(sections[i].table, sections[i].facts, 2, to);
+        (void)fputs(i + 1 < count ? ",\n" : "\n", to);
+    }
+    (void)fputs("}\n", to);
+}
+
+void session_print(const struct session *s, const struct section *sections, size_t count)
+{
+    switch (s->in->format) {
+    case OUTPUT_TABLE: {
+        bool first = true;
+        for (size_t i = 0; i < count; i++) {
+            section_print_text(s, &sections[i], first);
+            first = first && table_rows(sections[i].table) == 0 && sections[i].empty == NULL;
+        }
+        break;
+    }
+    case OUTPUT_JSON:
+        if (count == 1) {
+            table_print_json(sections[0].table, sections[0].facts, 0, s->in->out);
+            (void)putc('\n', s->in->out);
+        } else {
+            page_print_json(sections, count, s->in->out);
+        }
+        break;
+    case OUTPUT_CSV:
+    case OUTPUT_MARKDOWN: /* not in the command's formats */
+        table_print_csv(sections[0].table, s->in->out);
+        break;
+    }
+}
+
+enum exit_code session_print_list(const struct session *s, struct table *t, int64_t limit,
+                                  const char *empty)
+{
+    bool more = table_rows(t) > (size_t)limit;
+    if (more) {
+        table_cut(t, (size_t)limit);
+    }
+    struct section only = {.key = "rows", .table = t, .empty = empty};
+    session_print(s, &only, 1);
+    if (more) {
+        (void)fflush(s->in->out);
+        (void)fprintf(s->in->errors, "reportctl: only the first %lld; --limit N shows more\n",
+                      (long long)limit);
+    }
+    table_free(t);
+    return EXIT_DONE;
+}

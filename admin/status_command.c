@@ -1,0 +1,69 @@
+/* One screen for the night: what needs somebody first, then how things stand. */
+#include "commands.h"
+
+#include "session.h"
+
+struct part {
+    const char *key;
+    const char *title;
+    const char *empty;
+    bool facts;
+    const char *sql;
+};
+
+static const struct part parts[] = {
+    {"installation", NULL, NULL, true,
+     "SELECT clock_timestamp() AS time_at, current_database() AS database,"
+     " id AS installation FROM reports.installation"},
+    {"problems", "PROBLEMS", "none", false,
+     "SELECT kind, subject, since_at AS \"since_at~\", problem, remedy FROM reports.v_problem"
+     " ORDER BY place, since_at LIMIT 20"},
+    {"scopes", "SCOPES", "none: insert one into reports.scope", false,
+     "SELECT scope, state, leader, generation, since_at AS \"since_at~\", beat_at AS \"beat_at~\","
+     " schedules || CASE WHEN schedules = 100000 THEN '+' ELSE '' END AS \"schedules#\","
+     " next_fire_at AS \"next_fire_at~\", due_lag_s,"
+     " changes_waiting AS \"edits_waiting|EDITS\", requests_waiting AS "
+     "\"requests_waiting|REQUESTS\","
+     " refused_writes AS \"refused_writes|REFUSED\", held FROM reports.v_scope ORDER BY scope "
+     "LIMIT 100"},
+    {"jobs", "JOBS", NULL, false,
+     "SELECT state, jobs || CASE WHEN capped THEN '+' ELSE '' END AS \"jobs#\","
+     " oldest_at AS \"oldest_at~\" FROM reports.v_job_state"},
+    {"last_hour", "JOBS OF THE LAST HOUR", NULL, false,
+     "SELECT planned || CASE WHEN capped THEN '+' ELSE '' END AS \"planned#\", succeeded, failed,"
+     " cancelled, open FROM reports.v_last_hour"},
+    {"outbox", "OUTBOX", NULL, false,
+     "SELECT scope, messages || CASE WHEN messages = 100000 THEN '+' ELSE '' END AS \"messages#\","
+     " oldest_at AS \"oldest_at~\", dead FROM reports.v_outbox_load ORDER BY scope LIMIT 100"},
+    {"workers", "WORKERS", "none", false,
+     "SELECT name, pid, state, running, slots, array_to_string(queues, ' ') AS queues,"
+     " started_at AS \"started_at~\", heartbeat_at AS \"heartbeat_at~\" FROM reports.v_worker"
+     " WHERE stopped_at IS NULL ORDER BY name, started_at LIMIT 100"},
+    {"holds", "HOLDS", NULL, false,
+     "SELECT coalesce(scope, 'installation') AS scope, since_at AS \"since_at~\", raised_by, reason"
+     " FROM reports.v_hold ORDER BY id LIMIT 20"},
+};
+
+#define PARTS (sizeof parts / sizeof parts[0])
+
+enum exit_code status_command(struct invocation *in)
+{
+    struct session s;
+    struct section sections[PARTS] = {0};
+    enum exit_code code = session_open(in, &s);
+    for (size_t i = 0; i < PARTS && code == EXIT_DONE; i++) {
+        sections[i] = (struct section){.key = parts[i].key,
+                                       .title = parts[i].title,
+                                       .empty = parts[i].empty,
+                                       .facts = parts[i].facts};
+        code = session_select(&s, parts[i].sql, 0, NULL, &sections[i].table);
+    }
+    if (code == EXIT_DONE) {
+        session_print(&s, sections, PARTS);
+    }
+    for (size_t i = 0; i < PARTS; i++) {
+        table_free(sections[i].table);
+    }
+    session_close(&s);
+    return code;
+}
