@@ -79,15 +79,22 @@ static void delivery_reported(rd_kafka_t *rk, const rd_kafka_message_t *m, void 
     slot_report(p, slot, m->err);
 }
 
+/* The cause of a fatal error, from whichever call saw it first. */
+static void fatal_note(struct publisher *p, const char *otherwise)
+{
+    char text[DISPATCH_REASON_MAX / 2] = "";
+    rd_kafka_resp_err_t why = rd_kafka_fatal_error(p->rk, text, sizeof text);
+    p->fatal = true;
+    (void)snprintf(p->fatal_text, sizeof p->fatal_text, "%s: %s", rd_kafka_err2name(why),
+                   text[0] != '\0' ? text : otherwise);
+}
+
 static void error_happened(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 {
+    (void)rk;
     struct publisher *p = opaque;
     if (code == RD_KAFKA_RESP_ERR__FATAL) {
-        char text[DISPATCH_REASON_MAX / 2] = "";
-        rd_kafka_resp_err_t why = rd_kafka_fatal_error(rk, text, sizeof text);
-        p->fatal = true;
-        (void)snprintf(p->fatal_text, sizeof p->fatal_text, "%s: %s", rd_kafka_err2name(why),
-                       text[0] != '\0' ? text : reason);
+        fatal_note(p, reason);
     } else if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
         p->reachable = false;
     }
@@ -236,7 +243,10 @@ enum status publisher_publish(struct publisher *p, int64_t id, const char *key,
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
         rd_kafka_headers_destroy(headers);
         enum status s = kafka_status(code);
-        p->fatal = p->fatal || s == STATUS_FATAL;
+        if (s == STATUS_FATAL) {
+            fatal_note(p, rd_kafka_err2str(code));
+            return error_set(err, s, "Kafka producer: %s", p->fatal_text);
+        }
         s = s == STATUS_NOT_FOUND ? STATUS_AGAIN : s;
         return error_set(err, s, "Kafka produce: %s", rd_kafka_err2str(code));
     }

@@ -57,6 +57,7 @@ struct scope {
     instant state_since; /* entering the state */
     instant state_until; /* bound of the state's work, where it has one */
     instant prepare_began;
+    instant look_at; /* when to look at the fence row again */
     instant ping_at;
     char problem[256];
 };

@@ -239,6 +239,52 @@ static void take_step_result(struct scope *s, const struct planning_result *resu
     }
 }
 
+/* An idle leader writes nothing that would be refused: look at the fence row, so that a hold or a
+ * newer generation does not wait for the next due schedule. */
+static enum status look_at_fence(struct scope *s, struct error *err)
+{
+    struct fence_row row = {.held = false};
+    if (instant_before(clock_now(), s->look_at)) {
+        return STATUS_OK;
+    }
+    s->look_at = scope_in_ms(HOLD_LOOK_MS);
+    enum status status =
+        fence_read(s->store, s->options.name, scope_statement_deadline(s), &row, err);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (row.incarnation != s->authority.incarnation || row.generation != s->authority.generation ||
+        row.released) {
+        return error_set(err, STATUS_FENCED, "the fence row holds generation %" PRId64,
+                         row.generation);
+    }
+    if (row.held) {
+        return error_set(err, STATUS_HELD, "a hold stands on the scope or the installation");
+    }
+    s->healthy_at = clock_now();
+    return STATUS_OK;
+}
+
+static enum status plan(struct scope *s, struct error *err)
+{
+    enum status status = scope_have_store(s);
+    if (status != STATUS_OK) {
+        s->work_at = instant_max(s->store_retry_at, scope_in_ms(1));
+        return status;
+    }
+    status = look_at_fence(s, err);
+    if (status != STATUS_OK || (!s->notified && instant_before(clock_now(), s->work_at))) {
+        return status;
+    }
+    struct planning_result result = {.wake_at = scope_in_ms(SCOPE_RETRY_MS)};
+    status = planning_step(s->planning, &s->authority, s->store, s->notified, &result, err);
+    scope_mark_turn(s);
+    if (status == STATUS_OK) {
+        take_step_result(s, &result);
+    }
+    return status;
+}
+
 static instant work_active(struct scope *s)
 {
     struct error err = {.text = ""};
@@ -252,30 +298,20 @@ static instant work_active(struct scope *s)
     if (!scope_may_decide(s)) {
         return scope_in_ms(SCOPE_RETRY_MS); /* the event that says why is on its way */
     }
-    enum status status = scope_have_store(s);
-    if (status != STATUS_OK) {
-        if (step_down_for(s, status, &err) || scope_gave_database_up(s)) {
-            return clock_now();
-        }
-        return instant_max(s->store_retry_at, scope_in_ms(1));
-    }
-    if (!s->notified && instant_before(clock_now(), s->work_at)) {
-        return s->work_at;
-    }
-    struct planning_result result = {.wake_at = scope_in_ms(SCOPE_RETRY_MS)};
-    status = planning_step(s->planning, &s->authority, s->store, s->notified, &result, &err);
-    scope_mark_turn(s);
+    enum status status = plan(s, &err);
     if (status == STATUS_OK) {
-        take_step_result(s, &result);
-        return s->work_at;
+        return instant_min(s->work_at, s->look_at);
     }
     if (step_down_for(s, status, &err)) {
         return clock_now();
     }
-    s->notified = false;
-    scope_statement_failed(s, "planning", &err);
-    if (scope_may_decide(s) && (status == STATUS_AGAIN || status == STATUS_TIMEOUT) &&
-        scope_gave_database_up(s)) {
+    bool trouble = status == STATUS_AGAIN || status == STATUS_TIMEOUT || s->store == NULL;
+    if (s->store != NULL) {
+        s->notified = false;
+        scope_statement_failed(s, "planning", &err);
+    }
+    /* A statement refused or cancelled for want of a lease says nothing about the database. */
+    if (trouble && scope_may_decide(s) && scope_gave_database_up(s)) {
         return clock_now();
     }
     return s->work_at;

@@ -4,28 +4,47 @@
 -- Roles are cluster-wide and may exist already (another database of the same cluster), so they are
 -- created idempotently; their settings are bound to this database.
 
+-- Databases of one cluster may be migrated at the same moment: losing that race is as good as
+-- finding the role. The daemons' login roles have no password until the administrator gives one.
 DO $$
 DECLARE
-    r text;
+    role record;
 BEGIN
-    FOREACH r IN ARRAY ARRAY['report_owner', 'report_operator', 'report_author', 'report_reader'] LOOP
-        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = r) THEN
-            EXECUTE format('CREATE ROLE %I NOLOGIN', r);
-        END IF;
-    END LOOP;
-    -- The two daemons' login roles. They have no password until the administrator gives one.
-    FOREACH r IN ARRAY ARRAY['report_scheduler', 'report_worker'] LOOP
-        IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = r) THEN
-            EXECUTE format('CREATE ROLE %I LOGIN', r);
-        END IF;
+    FOR role IN
+        SELECT * FROM (VALUES ('report_owner', 'NOLOGIN'), ('report_operator', 'NOLOGIN'), ('report_author', 'NOLOGIN'),
+                              ('report_reader', 'NOLOGIN'), ('report_scheduler', 'LOGIN'), ('report_worker', 'LOGIN'))
+                        AS wanted (name, may_log_in)
+         WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = wanted.name)
+    LOOP
+        BEGIN
+            EXECUTE format('CREATE ROLE %I %s', role.name, role.may_log_in);
+        EXCEPTION WHEN duplicate_object OR unique_violation THEN
+            NULL;
+        END;
     END LOOP;
 END
 $$;
 
 -- pg_terminate_backend and pg_stat_activity.backend_start inside SECURITY DEFINER functions use
 -- the owner's rights: the owner must be a member of the roles whose backends it looks at.
-GRANT report_scheduler, report_worker TO report_owner;
-GRANT report_reader TO report_operator, report_author;
+DO $$
+DECLARE
+    membership record;
+BEGIN
+    FOR membership IN
+        SELECT * FROM (VALUES ('report_scheduler', 'report_owner'), ('report_worker', 'report_owner'),
+                              ('report_reader', 'report_operator'), ('report_reader', 'report_author'))
+                        AS wanted (role, member)
+         WHERE NOT pg_has_role(wanted.member, wanted.role, 'MEMBER')
+    LOOP
+        BEGIN
+            EXECUTE format('GRANT %I TO %I', membership.role, membership.member);
+        EXCEPTION WHEN unique_violation THEN
+            NULL;
+        END;
+    END LOOP;
+END
+$$;
 
 -- Bounds on a paused owner (a SIGSTOPped client keeps its socket open and its kernel still ACKs).
 -- tcp_user_timeout ends a backend that is stuck sending to such a client; statement_timeout does

@@ -84,7 +84,8 @@ CREATE FUNCTION reports.take_in(
     p_next_fire_at timestamptz[], p_next_nominal timestamp[], p_next_offset_s integer[], p_key_form text[],
     p_problem text[], p_tzdata text[],
     OUT verdict text, OUT taken text[])
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+-- enable_seqscan: every table is reached by key here, and must be when its statistics are wrong, too.
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 BEGIN
     taken := '{}';
     IF NOT reports.fence_holds(p_scope, p_incarnation, p_generation, p_owner, 'take_in') THEN
@@ -97,13 +98,18 @@ BEGIN
                       p_next_offset_s, p_key_form, p_problem, p_tzdata)
                AS g (schedule, change, version, step, switched_at, next_fire_at, next_nominal, next_offset_s,
                      key_form, problem, tzdata)
-          JOIN reports.schedule_version v
-            ON v.schedule = g.schedule AND v.version = g.version AND v.scope = p_scope
-          JOIN reports.schedule_change c ON c.scope = p_scope AND c.id = g.change AND c.schedule = g.schedule
+         -- LATERAL and OFFSET 0 make each a look-up by key: many edits at once, before there are
+         -- statistics of them, were joined each with each.
+         CROSS JOIN LATERAL (SELECT w.ended FROM reports.schedule_version w
+                              WHERE w.schedule = g.schedule AND w.version = g.version AND w.scope = p_scope OFFSET 0) v
+         CROSS JOIN LATERAL (SELECT FROM reports.schedule_change d
+                              WHERE d.scope = p_scope AND d.id = g.change AND d.schedule = g.schedule OFFSET 0) c
+         ORDER BY g.schedule
     ), present AS MATERIALIZED (
-        SELECT p.schedule FROM reports.schedule_progress p
-         WHERE p.schedule = ANY (p_schedule)
-         ORDER BY p.schedule FOR UPDATE SKIP LOCKED
+        SELECT p.schedule
+          FROM given g
+         CROSS JOIN LATERAL (SELECT q.schedule FROM reports.schedule_progress q WHERE q.schedule = g.schedule
+                                FOR UPDATE SKIP LOCKED) p
     ), updated AS (
         UPDATE reports.schedule_progress p
            SET version = g.version, step = p.step + 1, switched_at = g.switched_at,
@@ -129,8 +135,8 @@ BEGIN
     ), done AS MATERIALIZED (
         SELECT schedule FROM updated UNION ALL SELECT schedule FROM inserted
     ), swept AS (
-        DELETE FROM reports.schedule_change c USING given g JOIN done USING (schedule)
-         WHERE c.scope = p_scope AND c.id = g.change
+        DELETE FROM reports.schedule_change c
+         WHERE c.scope = p_scope AND c.id = ANY (ARRAY(SELECT g.change FROM given g JOIN done USING (schedule)))
     )
     SELECT coalesce(array_agg(schedule), '{}') INTO taken FROM done;
     verdict := 'ok';
@@ -151,7 +157,8 @@ CREATE FUNCTION reports.plan_batch(
     g_schedule text[], g_from timestamptz[], g_to timestamptz[], g_from_key text[], g_to_key text[], g_firings bigint[],
     g_reason text[],
     OUT verdict text, OUT advanced text[], OUT planned integer)
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+-- enable_seqscan: see take_in.
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 BEGIN
     advanced := '{}';
     planned := 0;
@@ -172,10 +179,13 @@ BEGIN
                              p_last_fire_at, p_last_nominal, p_last_offset_s)
             AS g (schedule, version, step, next_fire_at, next_nominal, next_offset_s, last_fire_at, last_nominal,
                   last_offset_s)
+         ORDER BY g.schedule
     ), present AS MATERIALIZED (
-        SELECT p.schedule FROM reports.schedule_progress p JOIN given g USING (schedule)
-         WHERE p.scope = p_scope AND p.version = g.version AND p.step = g.step
-         ORDER BY p.schedule FOR UPDATE OF p SKIP LOCKED
+        SELECT p.schedule
+          FROM given g
+         CROSS JOIN LATERAL (SELECT q.schedule FROM reports.schedule_progress q
+                              WHERE q.schedule = g.schedule AND q.scope = p_scope AND q.version = g.version AND q.step = g.step
+                                FOR UPDATE SKIP LOCKED) p
     ), moved AS (
         UPDATE reports.schedule_progress p
            SET step = p.step + 1, next_fire_at = g.next_fire_at, next_nominal = g.next_nominal,
@@ -388,6 +398,7 @@ CREATE FUNCTION reports.outbox_trim(p_scope text, p_incarnation bigint, p_genera
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     edge bigint;
+    batch_end bigint;
 BEGIN
     dropped := 0;
     IF NOT reports.fence_holds(p_scope, p_incarnation, p_generation, p_owner, 'outbox_trim') THEN
@@ -396,9 +407,9 @@ BEGIN
     END IF;
     SELECT id INTO edge FROM reports.outbox WHERE scope = p_scope ORDER BY id DESC OFFSET p_keep LIMIT 1;
     IF edge IS NOT NULL THEN
-        DELETE FROM reports.outbox o
-         WHERE o.scope = p_scope
-           AND o.id = ANY (ARRAY(SELECT id FROM reports.outbox WHERE scope = p_scope AND id <= edge ORDER BY id LIMIT 10000));
+        -- By range: a list of ten thousand ids may be compared with every row.
+        SELECT id INTO batch_end FROM reports.outbox WHERE scope = p_scope ORDER BY id OFFSET 9999 LIMIT 1;
+        DELETE FROM reports.outbox WHERE scope = p_scope AND id <= least(edge, batch_end);
         GET DIAGNOSTICS dropped = ROW_COUNT;
     END IF;
     verdict := 'ok';

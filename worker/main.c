@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon.h"
+#include "worker_daemon.h"
 #include "dispatch.h"
 #include "log.h"
 #include "version.h"
@@ -56,10 +56,10 @@ static int run(const char *path, bool check_only)
         return 0;
     }
     (void)log_level_parse(settings->log_level, &level);
-    daemon_signals_block();
+    worker_signals_block();
     log_open("report-worker", level);
     log_event(LOG_LEVEL_INFO, "worker starting", "version=%s", RS_VERSION);
-    s = daemon_run(settings, &err);
+    s = worker_run(settings, &err);
     if (s != STATUS_OK) {
         log_event(LOG_LEVEL_ERROR, "worker cannot start", "error=%s", log_quote(err.text).text);
     }

@@ -12,15 +12,18 @@ class Proxy:
         self.target = ("127.0.0.1", port)
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
-        self.passing = threading.Event()  # cleared: client bytes wait here
+        self.passing = threading.Event()  # cleared: the marked bytes and all after them wait here
         self.passing.set()
+        self.marker = b""
         self.caught = threading.Event()  # set: something is being held
         self.closed = False
         self.sockets = []
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def hold(self):
-        """From now on hold what clients send; `caught` tells when something arrived."""
+    def hold(self, marker):
+        """Hold the next packet of a client that has `marker` in it, and all that follow; `caught`
+        tells when there is one. Until then everything passes."""
+        self.marker = marker
         self.caught.clear()
         self.passing.clear()
 
@@ -45,9 +48,13 @@ class Proxy:
             threading.Thread(target=self._pump, args=(server, client, False), daemon=True).start()
 
     def _pump(self, source, sink, from_client):
+        holding = False
         try:
             while data := source.recv(65536):
-                if from_client and not self.passing.is_set():
+                if self.passing.is_set():
+                    holding = False
+                elif from_client and (holding or self.marker in data):
+                    holding = True
                     self.caught.set()
                     self.passing.wait()
                 sink.sendall(data)

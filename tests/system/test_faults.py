@@ -84,8 +84,8 @@ def test_stopped_leader_wakes_to_find_its_late_write_refused_and_recorded(instal
     installation.wait_until(lambda: ticks(db) >= 5, 30, "five firings are planned")
 
     # A write is on its way when the leader stops, and arrives long after.
-    proxy.hold()
-    assert proxy.caught.wait(10), "the leader sent nothing for 10 s"
+    proxy.hold(b"plan_batch")
+    assert proxy.caught.wait(10), "the leader planned nothing for 10 s"
     old.freeze()
     frozen_at = time.monotonic()
     successor, _ = wait_for_leader(installation, after=generation)

@@ -69,6 +69,16 @@ def test_dependency_against_the_direction_is_refused(tmp_path, including, includ
     assert complaints[0].startswith(f"{including}/a.c:1: {including}/ must not know {included}/x.h")
 
 
+def test_header_of_the_same_name_elsewhere_is_refused_once(tmp_path):
+    status, complaints = lint(tmp_path, {"scheduler/x.h": "int x(void);\n",
+                                         "worker/x.h": "int x(void);\n",
+                                         "worker/a.c": '#include "x.h"\n'}, "direction")
+    assert status == 1
+    assert [c.split(";")[0] for c in complaints] == [
+        "worker/x.h:1: scheduler/x.h has the same name, and which one an #include gets depends on "
+        "the search path"]
+
+
 def test_header_that_only_includes_others_is_refused(tmp_path):
     status, complaints = lint(tmp_path, {
         "common/x.h": "int x(void);\n", "common/y.h": "int y(void);\n",
