@@ -4,9 +4,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "coord.h"
+#include "thread_join.h"
 
 #define STOP_INDEX SIZE_MAX
 
@@ -83,9 +83,7 @@ enum status canceller_stop(struct canceller *c, instant deadline)
         return STATUS_OK;
     }
     canceller_ask(c, STOP_INDEX);
-    int64_t left_ms = instant_ms_between(clock_now(), deadline);
-    struct timespec until = clock_wait_end(left_ms > 0 ? left_ms : 0);
-    if (pthread_clockjoin_np(c->thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
+    if (thread_join(c->thread, deadline) != STATUS_OK) {
         return STATUS_TIMEOUT;
     }
     inbox_free(c->asked);

@@ -8,12 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "coord_zk.h"
 #include "log.h"
-#include "version.h"
+#include "thread_join.h"
 
 #define INBOX_MESSAGES 1024
 #define TURN_MS        1000 /* the loop turns at least this often, so that the watchdog sees it */
@@ -337,9 +336,7 @@ enum status coord_stop(struct coord *coord, instant deadline)
         }
         (void)poll(NULL, 0, 10); /* the inbox is full: let the thread take from it */
     }
-    int64_t left_ms = instant_ms_between(clock_now(), deadline);
-    struct timespec until = clock_wait_end(left_ms > 0 ? left_ms : 0);
-    if (pthread_clockjoin_np(coord->thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
+    if (thread_join(coord->thread, deadline) != STATUS_OK) {
         return STATUS_TIMEOUT;
     }
     coord->started = false;

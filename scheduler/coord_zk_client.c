@@ -1,5 +1,6 @@
 #include "coord_zk_client.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,8 @@
 #include <zookeeper/zookeeper.h>
 
 #include "log.h"
+
+#define COMPLAINT_MS 10000
 
 struct watch_ticket {
     struct zk_client *client;
@@ -166,13 +169,21 @@ static void on_node_event(zhandle_t *handle, int type, int state, const char *pa
     post(watch->client->inbox, &m);
 }
 
-/* Lines look like "2026-01-01 00:00:00,000:pid:ZOO_WARN@function@line: text". */
+/* Lines look like "2026-01-01 00:00:00,000:pid:ZOO_WARN@function@line: text". During an outage the
+ * library complains at every attempt, twenty times a second: what the session came to is logged by
+ * the coordination thread; of the library's own words one in ten seconds is enough. */
 static void on_log(const char *message)
 {
+    static _Atomic int64_t quiet_until_ns;
     const char *text = strstr(message, "ZOO_");
+    instant now = clock_now();
     enum log_level level = LOG_LEVEL_DEBUG;
     if (strstr(message, "ZOO_ERROR@") != NULL || strstr(message, "ZOO_WARN@") != NULL) {
-        level = LOG_LEVEL_WARN;
+        int64_t until = atomic_load(&quiet_until_ns);
+        if (now.ns >= until && atomic_compare_exchange_strong(
+                                   &quiet_until_ns, &until, instant_add_ms(now, COMPLAINT_MS).ns)) {
+            level = LOG_LEVEL_WARN;
+        }
     }
     log_event(level, "zookeeper client says", "text=%s",
               log_quote(text == NULL ? message : text).text);

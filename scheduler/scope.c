@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "log.h"
 #include "scope_shell.h"
+#include "thread_join.h"
 
 #define EVENTS_MAX 64
 #define TURN_MS    1000 /* the loop turns at least this often, so that the watchdog sees it */
@@ -178,9 +178,28 @@ static void take_events(struct scope *s)
 
 /* The loop ------------------------------------------------------------------------------------ */
 
+/* Notifications that came with the answer of a statement lie in the library's memory already: the
+ * socket stays silent. So look there before each wait, not only when poll says so. */
+static bool take_notifications(struct scope *s)
+{
+    unsigned count = 0;
+    if (s->store == NULL || store_is_broken(s->store)) {
+        return false;
+    }
+    if (store_take_notifications(s->store, &count) == STATUS_OK && count == 0) {
+        return false;
+    }
+    s->notified = s->notified || count > 0;
+    s->work_at = clock_now(); /* plan, or replace the lost connection */
+    return true;
+}
+
 static void wait_for_events(struct scope *s, instant wake_at)
 {
     instant now = clock_now();
+    if (take_notifications(s)) {
+        return;
+    }
     wake_at = instant_min(wake_at, instant_add_ms(now, TURN_MS));
     if (is_leading(s->life.state)) {
         instant until = lease_until(s->lease);
@@ -196,13 +215,7 @@ static void wait_for_events(struct scope *s, instant wake_at)
                   errno);
     }
     if (fds[2].revents != 0) {
-        unsigned count = 0;
-        if (store_take_notifications(s->store, &count) == STATUS_OK && count > 0) {
-            s->notified = true;
-            s->work_at = clock_now();
-        } else if (store_is_broken(s->store)) {
-            s->work_at = clock_now();
-        }
+        (void)take_notifications(s);
     }
 }
 
@@ -318,9 +331,7 @@ enum status scope_join(struct scope *scope, instant deadline)
     if (!scope->started) {
         return STATUS_OK;
     }
-    int64_t left_ms = instant_ms_between(clock_now(), deadline);
-    struct timespec until = clock_wait_end(left_ms > 0 ? left_ms : 0);
-    if (pthread_clockjoin_np(scope->thread, NULL, CLOCK_MONOTONIC, &until) != 0) {
+    if (thread_join(scope->thread, deadline) != STATUS_OK) {
         return STATUS_TIMEOUT;
     }
     scope->started = false;

@@ -106,9 +106,9 @@ BEGIN
                               WHERE d.scope = p_scope AND d.id = g.change AND d.schedule = g.schedule OFFSET 0) c
          ORDER BY g.schedule
     ), present AS MATERIALIZED (
-        SELECT p.schedule
+        SELECT g.*
           FROM given g
-         CROSS JOIN LATERAL (SELECT q.schedule FROM reports.schedule_progress q WHERE q.schedule = g.schedule
+         CROSS JOIN LATERAL (SELECT FROM reports.schedule_progress q WHERE q.schedule = g.schedule
                                 FOR UPDATE SKIP LOCKED) p
     ), updated AS (
         UPDATE reports.schedule_progress p
@@ -119,7 +119,7 @@ BEGIN
                problem_since = CASE WHEN g.problem IS NULL THEN NULL
                                     ELSE coalesce(p.problem_since, clock_timestamp()) END,
                tzdata = g.tzdata, updated_at = clock_timestamp()
-          FROM given g JOIN present USING (schedule)
+          FROM present g
          WHERE p.schedule = g.schedule AND p.step = g.step AND p.version < g.version
         RETURNING p.schedule
     ), inserted AS (
@@ -135,8 +135,12 @@ BEGIN
     ), done AS MATERIALIZED (
         SELECT schedule FROM updated UNION ALL SELECT schedule FROM inserted
     ), swept AS (
+        -- The range bounds what is read, whatever the statistics say; IS TRUE keeps the sub-select a hash
+        -- table, where a join may compare each with each.
         DELETE FROM reports.schedule_change c
-         WHERE c.scope = p_scope AND c.id = ANY (ARRAY(SELECT g.change FROM given g JOIN done USING (schedule)))
+         WHERE c.scope = p_scope
+           AND c.id BETWEEN (SELECT min(g.change) FROM given g) AND (SELECT max(g.change) FROM given g)
+           AND c.id = ANY (ARRAY(SELECT g.change FROM given g WHERE (g.schedule IN (SELECT d.schedule FROM done d)) IS TRUE))
     )
     SELECT coalesce(array_agg(schedule), '{}') INTO taken FROM done;
     verdict := 'ok';
@@ -181,9 +185,9 @@ BEGIN
                   last_offset_s)
          ORDER BY g.schedule
     ), present AS MATERIALIZED (
-        SELECT p.schedule
+        SELECT g.*
           FROM given g
-         CROSS JOIN LATERAL (SELECT q.schedule FROM reports.schedule_progress q
+         CROSS JOIN LATERAL (SELECT FROM reports.schedule_progress q
                               WHERE q.schedule = g.schedule AND q.scope = p_scope AND q.version = g.version AND q.step = g.step
                                 FOR UPDATE SKIP LOCKED) p
     ), moved AS (
@@ -195,7 +199,7 @@ BEGIN
                last_nominal = CASE WHEN g.last_fire_at IS NULL THEN p.last_nominal ELSE g.last_nominal END,
                last_offset_s = CASE WHEN g.last_fire_at IS NULL THEN p.last_offset_s ELSE g.last_offset_s END,
                tzdata = p_tzdata, updated_at = clock_timestamp()
-          FROM given g JOIN present USING (schedule)
+          FROM present g
          WHERE p.schedule = g.schedule AND p.step = g.step AND p.version = g.version
         RETURNING p.schedule, p.version
     ), firing AS MATERIALIZED (
@@ -361,7 +365,11 @@ BEGIN
     END IF;
     -- Losing this commit only publishes again, which changes nothing (I5): no need to wait for disk.
     PERFORM set_config('synchronous_commit', 'off', true);
-    DELETE FROM reports.outbox WHERE scope = p_scope AND id = ANY (p_ids);
+    -- The range bounds what is read: with the statistics of a drained outbox the list alone would be a
+    -- filter over all of it. Acknowledged ids lie close together.
+    DELETE FROM reports.outbox
+     WHERE scope = p_scope AND id = ANY (p_ids)
+       AND id BETWEEN (SELECT min(i) FROM unnest(p_ids) i) AND (SELECT max(i) FROM unnest(p_ids) i);
     GET DIAGNOSTICS deleted = ROW_COUNT;
     verdict := 'ok';
 END
@@ -380,6 +388,7 @@ BEGIN
     WITH gone AS (
         DELETE FROM reports.outbox o USING unnest(p_ids, p_reasons) AS g (id, reason)
          WHERE o.scope = p_scope AND o.id = g.id
+           AND o.id BETWEEN (SELECT min(i) FROM unnest(p_ids) i) AND (SELECT max(i) FROM unnest(p_ids) i)
         RETURNING o.scope, o.id, o.job_id, o.schedule, o.occurrence_key, g.reason
     ), dead AS (
         INSERT INTO reports.outbox_dead (scope, id, job_id, schedule, occurrence_key, reason)

@@ -15,7 +15,37 @@
 
 #include <cmocka.h>
 
+#define LIVE_MAX 16
+
 extern char **environ;
+
+/* Workers that run: a test that fails on its way must not leave one behind. */
+static pid_t live[LIVE_MAX];
+
+static void live_kill(void)
+{
+    for (int i = 0; i < LIVE_MAX; i++) {
+        if (live[i] > 0) {
+            (void)kill(live[i], SIGKILL);
+            (void)waitpid(live[i], NULL, 0);
+        }
+    }
+}
+
+static void live_change(pid_t from, pid_t to)
+{
+    static bool registered;
+    if (!registered) {
+        registered = true;
+        (void)atexit(live_kill);
+    }
+    for (int i = 0; i < LIVE_MAX; i++) {
+        if (live[i] == from) {
+            live[i] = to;
+            return;
+        }
+    }
+}
 
 void test_worker_prepare(struct test_worker *w, const struct test_database *db, const char *extra)
 {
@@ -53,7 +83,9 @@ void test_worker_start(struct test_worker *w, const struct test_database *db)
     (void)posix_spawn_file_actions_init(&actions);
     (void)posix_spawn_file_actions_addopen(&actions, 2, w->log, O_WRONLY | O_CREAT | O_APPEND,
                                            0600);
+    (void)posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
     assert_int_equal(posix_spawn(&w->pid, program, &actions, NULL, arguments, environ), 0);
+    live_change(0, w->pid);
     (void)posix_spawn_file_actions_destroy(&actions);
     if (!test_wait_text(db->connection, "SELECT count(*) FROM reports.worker", before, 20000)) {
         test_worker_done(w, true);
@@ -73,6 +105,7 @@ int test_worker_stop(struct test_worker *w, int signal_number, int64_t limit_ms)
         }
         (void)poll(NULL, 0, 5);
     }
+    live_change(w->pid, 0);
     w->pid = 0;
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -116,6 +149,7 @@ void test_worker_done(struct test_worker *w, bool show)
     if (w->pid > 0) {
         (void)kill(w->pid, SIGKILL);
         (void)waitpid(w->pid, NULL, 0);
+        live_change(w->pid, 0);
         w->pid = 0;
     }
     if (show) {

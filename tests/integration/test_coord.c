@@ -12,7 +12,6 @@
 
 #include "fixture_coord.h"
 #include "fixture_database.h"
-#include "fixture_proxy.h"
 #include "log.h"
 
 #define SOON_MS   3000                                    /* no expiry involved */
@@ -283,147 +282,6 @@ static void test_stopped_leader_loses_its_lease_before_the_successor_is_first(vo
     member_leave(&b);
 }
 
-static void
-test_short_disconnection_suspends_and_a_quorum_write_resumes_the_same_session(void **state)
-{
-    (void)state;
-    char root[64];
-    struct member a;
-    struct proxy *p = proxy_start(test_environment("RS_ZK"));
-    test_root(root);
-    member_join(&a, root, proxy_address(p));
-    enroll(&a, 1);
-    assert_true(expect_rank(&a, 0, SOON_MS));
-    proxy_cut(p);
-    assert_true(expect_event(&a, COORD_SUSPENDED, SOON_MS));
-    assert_true(expect_event(&a, COORD_RESUMED, SOON_MS));
-    assert_int_equal(a.last.session, 1);
-    assert_true(lease_is_held(&a));
-    assert_true(expect_rank(&a, 0, SOON_MS)); /* told again */
-    member_leave(&a);
-    proxy_stop(p);
-}
-
-static void test_lease_is_gone_while_suspended(void **state)
-{
-    (void)state;
-    char root[64];
-    struct member a;
-    struct proxy *p = proxy_start(test_environment("RS_ZK"));
-    test_root(root);
-    member_join(&a, root, proxy_address(p));
-    assert_true(lease_is_held(&a));
-    proxy_set(p, PROXY_REFUSE);
-    assert_true(expect_event(&a, COORD_SUSPENDED, SOON_MS));
-    assert_int_equal(lease_until(coord_lease(a.coord)).ns, 0);
-    assert_false(event_comes(&a, COORD_RESUMED, 300));
-    assert_int_equal(lease_until(coord_lease(a.coord)).ns, 0);
-    proxy_set(p, PROXY_PASS);
-    member_leave(&a);
-    proxy_stop(p);
-}
-
-static void test_black_hole_ends_the_lease_by_itself_before_anybody_says_so(void **state)
-{
-    (void)state;
-    char root[64];
-    struct member a;
-    struct member b;
-    struct proxy *p = proxy_start(test_environment("RS_ZK"));
-    test_root(root);
-    member_join(&a, root, proxy_address(p));
-    enroll(&a, 1);
-    assert_true(expect_rank(&a, 0, SOON_MS));
-    member_join(&b, root, NULL);
-    enroll(&b, 1);
-    assert_true(expect_rank(&b, 1, SOON_MS));
-    proxy_set(p, PROXY_HOLE);
-    assert_true(expect_rank(&b, 0, EXPIRY_MS));
-    assert_false(lease_is_held(&a));
-    proxy_set(p, PROXY_PASS);
-    assert_true(expect_event(&a, COORD_SESSION_LOST, EXPIRY_MS));
-    assert_true(expect_event(&a, COORD_SESSION_UP, 15000));
-    assert_int_equal(a.last.session, 2);
-    member_leave(&a);
-    member_leave(&b);
-    proxy_stop(p);
-}
-
-static void test_leader_confirmed_after_its_lease_gives_the_session_up(void **state)
-{
-    (void)state;
-    char root[64];
-    struct member a;
-    struct proxy *p = proxy_start(test_environment("RS_ZK"));
-    test_root(root);
-    member_join(&a, root, proxy_address(p));
-    enroll(&a, 1);
-    assert_true(expect_rank(&a, 0, SOON_MS));
-    instant until = lease_until(coord_lease(a.coord));
-    proxy_set(p, PROXY_REFUSE);
-    assert_true(expect_event(&a, COORD_SUSPENDED, SOON_MS));
-    /* Lease: at most T - 0.5 - 0.375 - 0.5 s after the last write; the session: T after it. */
-    until = instant_max(until, lease_until(coord_lease(a.coord)));
-    while (instant_before(clock_now(), instant_add_ms(until, 300))) {
-        (void)poll(NULL, 0, 5);
-    }
-    proxy_set(p, PROXY_PASS);
-    assert_true(expect_event(&a, COORD_SESSION_LOST, EXPIRY_MS));
-    assert_true(expect_event(&a, COORD_SESSION_UP, 15000));
-    assert_int_equal(a.last.session, 2);
-    member_leave(&a);
-    proxy_stop(p);
-}
-
-static void test_create_whose_answer_was_lost_is_found_in_the_same_session(void **state)
-{
-    (void)state;
-    char root[64];
-    char parent[256];
-    struct member a;
-    struct proxy *p = proxy_start(test_environment("RS_ZK"));
-    struct operator_link *o = operator_connect();
-    test_root(root);
-    (void)snprintf(parent, sizeof parent, "%s/scopes/main/candidates", root);
-    member_join(&a, root, proxy_address(p));
-    unsigned ambiguous = 0;
-    /* The identity is read before the create is sent, so the answers must pass until the node is
-     * there: which of the two is lost depends on timing. Try until a create was. */
-    for (uint32_t attempt = 1; attempt <= 40 && ambiguous == 0; attempt++) {
-        assert_int_equal(coord_enroll(a.coord, a.scope, attempt), STATUS_OK);
-        instant end = instant_add_ms(clock_now(), 1 + (int64_t)attempt);
-        while (instant_before(clock_now(), end)) {
-        }
-        proxy_set(p, PROXY_DEAF);
-        /* Decide by the truth: was the node made, and is the member still without an answer? */
-        (void)poll(NULL, 0, 50);
-        int there = operator_count(o, parent);
-        bool known = event_comes(&a, COORD_ENROLLED, 0);
-        proxy_cut(p);
-        proxy_set(p, PROXY_PASS);
-        if (!known) {
-            bool found = event_comes(&a, COORD_ENROLLED, SOON_MS);
-            assert_true(found || a.last.type == COORD_ENROLL_FAILED ||
-                        a.last.type == COORD_RESUMED);
-            ambiguous += found && there == 1 ? 1 : 0;
-            known = found;
-        }
-        if (known) {
-            assert_int_equal(a.last.attempt, attempt);
-            assert_int_equal(a.last.session, 1);
-            assert_int_equal(operator_count(o, parent), 1);
-            assert_true(expect_rank(&a, 0, SOON_MS));
-        }
-        assert_int_equal(coord_withdraw(a.coord, a.scope, attempt), STATUS_OK);
-        assert_true(expect_event(&a, COORD_WITHDRAWN, SOON_MS));
-        assert_int_equal(operator_count(o, parent), 0);
-    }
-    assert_int_equal(ambiguous, 1);
-    member_leave(&a);
-    operator_leave(o);
-    proxy_stop(p);
-}
-
 static void test_scope_whose_inbox_was_full_starts_over(void **state)
 {
     (void)state;
@@ -495,12 +353,6 @@ int main(void)
         cmocka_unit_test(test_note_left_among_the_candidates_blocks_nobody),
         cmocka_unit_test(test_successor_of_a_killed_leader_is_first_within_session_and_tick),
         cmocka_unit_test(test_stopped_leader_loses_its_lease_before_the_successor_is_first),
-        cmocka_unit_test(
-            test_short_disconnection_suspends_and_a_quorum_write_resumes_the_same_session),
-        cmocka_unit_test(test_lease_is_gone_while_suspended),
-        cmocka_unit_test(test_black_hole_ends_the_lease_by_itself_before_anybody_says_so),
-        cmocka_unit_test(test_leader_confirmed_after_its_lease_gives_the_session_up),
-        cmocka_unit_test(test_create_whose_answer_was_lost_is_found_in_the_same_session),
         cmocka_unit_test(test_scope_whose_inbox_was_full_starts_over),
     };
     (void)test_environment("RS_ZK");

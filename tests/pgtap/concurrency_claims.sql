@@ -33,6 +33,8 @@ CREATE FUNCTION pg_temp.outcome(p_outcome text, p_n integer, p_token uuid) RETUR
 $$;
 CREATE FUNCTION pg_temp.token(p_n integer) RETURNS uuid LANGUAGE sql AS $$ SELECT attempt_token FROM reports.job WHERE id = pg_temp.j(p_n) $$;
 
+SELECT is(pg_temp.run('leader', 'LISTEN report_change'), 'done', '(the leader listens)');
+
 -- Overlapping claims: the second takes what is left and does not wait.
 SELECT is(pg_temp.run('a', 'BEGIN'), 'done', '(a begins)');
 SELECT is(pg_temp.run('a', pg_temp.claim('a', 1, 5)), '1 2 3 4 5', 'a claims five jobs and does not commit yet');
@@ -59,6 +61,16 @@ DO $$ BEGIN PERFORM pg_temp.send('b', pg_temp.outcome('succeeded', 1, (SELECT to
 SELECT ok(pg_temp.waits(pg_temp.pid('b')), 'its repetition waits');
 SELECT is(pg_temp.run('a', 'COMMIT'), 'done', '(a commits)');
 SELECT is(pg_temp.receive('b'), 'already', 'and is answered already, not lost');
+
+-- The leader is woken when something waits for it, and only then: NOTIFY serialises commits.
+SELECT is(pg_temp.told('leader', false), NULL, 'claims and successes tell the leader nothing');
+SELECT is(pg_temp.run('b', pg_temp.outcome('failed', 6, (SELECT token FROM t WHERE n = 6))), 'done', '(a job fails)');
+SELECT is(pg_temp.told('leader'), 'report_change conc', 'a failure that waits for its retry does');
+SELECT is(pg_temp.run('b', pg_temp.outcome('handed_back', 7, (SELECT token FROM t WHERE n = 7))), 'done', '(a job is handed back)');
+SELECT is(pg_temp.told('leader'), 'report_change conc', 'so does a job that is handed back');
+SELECT is(pg_temp.run('b', pg_temp.outcome('cancelled', 8, (SELECT token FROM t WHERE n = 8))), 'done', '(a job is cancelled)');
+SELECT is(pg_temp.told('leader', false), NULL, 'what is final tells nothing');
+SELECT is(pg_temp.run('leader', pg_temp.tend()), '1 0', '(what was handed back is queued again)');
 
 -- Reaping passes over a job whose outcome is on its way, and a worker that is just beating.
 UPDATE reports.job SET lease_until = clock_timestamp() - interval '1 h' WHERE id IN (pg_temp.j(2), pg_temp.j(3));
@@ -97,8 +109,8 @@ SELECT is(pg_temp.run('root', 'BEGIN'), 'done', '(a user begins)');
 SELECT is(pg_temp.run('root', $$UPDATE reports.report SET description = 'x' WHERE name = 'conc'$$), 'done', '(edits the report)');
 SELECT is(pg_temp.run('root', $$UPDATE reports.queue SET description = 'x' WHERE name = 'conc'$$), 'done', '(and the queue, and goes for lunch)');
 SELECT is(pg_temp.run('a', 'SET lock_timeout = ''300ms'''), 'done', '(a is impatient)');
-SELECT is(pg_temp.run('a', pg_temp.ready('a', 1)), '14', 'a claims all the same');
-SELECT is(pg_temp.run('a', pg_temp.outcome('succeeded', 14, pg_temp.token(14))), 'done', 'and reports');
+SELECT is(pg_temp.run('a', pg_temp.ready('a', 1)), '7', 'a claims all the same');
+SELECT is(pg_temp.run('a', pg_temp.outcome('succeeded', 7, pg_temp.token(7))), 'done', 'and reports');
 SELECT is(pg_temp.run('root', 'ROLLBACK'), 'done', '(the user is back)');
 
 -- A storm: three workers claim 3 000 jobs in overlapping batches and random order, by both ways, and

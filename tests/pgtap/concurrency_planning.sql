@@ -29,7 +29,9 @@ CREATE FUNCTION pg_temp.jobs(p_key text) RETURNS text LANGUAGE sql AS $$
     SELECT string_agg(o.schedule, ' ' ORDER BY o.schedule) FROM reports.occurrence o JOIN reports.job j ON j.id = o.job_id JOIN reports.outbox m ON m.job_id = j.id WHERE o.scope = 'conc' AND o.occurrence_key = p_key
 $$;
 
+SELECT is(pg_temp.run('a', 'LISTEN report_change; LISTEN report_request'), 'done', '(the leader listens)');
 INSERT INTO reports.schedule (name, scope, report, kind, rule) SELECT 'conc-' || n, 'conc', 'conc', 'cron', '@daily' FROM generate_series(1, 3) n;
+SELECT is(pg_temp.told('a'), 'report_change conc', 'an edit wakes the leader of its scope, once a transaction');
 SELECT is(pg_temp.run('a', pg_temp.take_in('{conc-1,conc-2,conc-3}')), 'conc-1 conc-2 conc-3', '(three schedules are taken in)');
 
 -- A locked row.
@@ -64,7 +66,9 @@ SELECT is(pg_temp.run('user1', 'COMMIT'), 'done', '(and is committed)');
 SELECT is(pg_temp.receive('a'), 'conc-2 1', 'the plan writes what is still as it was read, and no more');
 
 -- A manual firing and the schedule's own, with one key.
+SELECT is(pg_temp.told('a', false), 'report_change conc', '(the leader has heard of the edits since)');
 SELECT is(pg_temp.run('user1', $$SELECT state FROM reports.request_trigger('c1000000-0000-4000-8000-000000000001', 'conc-1', 'k4', '1 min')$$), 'pending', '(a firing is asked for)');
+SELECT is(pg_temp.told('a'), 'report_request conc', 'a request wakes the leader of its scope');
 SELECT is(pg_temp.run('a', 'BEGIN'), 'done', '(a begins)');
 SELECT is(pg_temp.run('a', $$SELECT answer FROM reports.answer_trigger('conc', 1, 1, '00000000-0000-4000-8000-000000000001', 'c1000000-0000-4000-8000-000000000001', gen_random_uuid())$$), 'occurrence conc-1:k4 made', 'it is made, and not committed yet');
 DO $$ BEGIN PERFORM pg_temp.send('b', pg_temp.plan('{conc-1}', 'k4')); END $$;

@@ -116,6 +116,8 @@ SELECT is(pg_temp.all_scans(sql), format('read whole: none; job by: %s', jobs), 
 SELECT pg_temp.pretend(1, 1);
 SELECT is(pg_temp.all_scans(sql), format('read whole: none; job by: %s', jobs), name || ' with the statistics of tables with a row') FROM statement;
 SELECT cmp_ok(pg_temp.entries('reports.schedule_change_pkey', (SELECT sql FROM statement WHERE name = 'take_in')), '<=', 300::bigint, 'take_in reads as many change rows as it is given, however many wait');
+SELECT cmp_ok(pg_temp.entries('reports.outbox_pkey', (SELECT sql FROM statement WHERE name = 'outbox_ack')), '<=', 200::bigint, 'outbox_ack as many messages as are acknowledged');
+SELECT cmp_ok(pg_temp.entries('reports.outbox_pkey', (SELECT sql FROM statement WHERE name = 'outbox_bury')), '<=', 300::bigint, 'outbox_bury as many as are buried');
 ANALYZE reports.job, reports.occurrence, reports.outbox, reports.schedule_progress, reports.schedule_version, reports.schedule_change, reports.job_attempt;
 SELECT is(pg_temp.all_scans(sql), format('read whole: none; job by: %s', jobs), name || ' with true statistics') FROM statement;
 

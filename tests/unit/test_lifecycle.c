@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "lifecycle.h"
 
 #define TO(state) (1U << LIFECYCLE_##state)
@@ -243,7 +243,7 @@ static void test_random_walks_keep_the_rules_and_reach_stopped(void **state)
 {
     (void)state;
     const char *given = getenv("RS_TEST_SEED");
-    uint64_t seed = given != NULL ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    uint64_t seed = given != NULL ? strtoull(given, NULL, 10) : (uint64_t)clock_now().ns;
     print_message("seed %llu (RS_TEST_SEED repeats it)\n", (unsigned long long)seed);
     uint64_t x = seed * 2654435769U + 1;
     for (int walk = 0; walk < 2000; walk++) {

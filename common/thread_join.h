@@ -1,0 +1,14 @@
+/* Waiting for a thread to end, with a deadline (I10). */
+#ifndef RS_THREAD_JOIN_H
+#define RS_THREAD_JOIN_H
+
+#include <pthread.h>
+
+#include "clock.h"
+#include "status.h"
+
+/* Returns: OK, the thread has ended and is gone; TIMEOUT, it has not, ask again or leave by _exit.
+ * A deadline in the past looks once. Blocks: until deadline. */
+MUST_USE enum status thread_join(pthread_t thread, instant deadline);
+
+#endif

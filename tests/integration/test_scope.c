@@ -1,0 +1,473 @@
+/* Whole scopes on real services: coordination, lifecycle, fence and planning together. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "canceller.h"
+#include "fixture_coord.h"
+#include "fixture_database.h"
+#include "fixture_proxy.h"
+#include "log.h"
+#include "scope.h"
+
+#define SOON_MS   8000
+#define EXPIRY_MS (TEST_SESSION_MS + TEST_TICK_MS + 8000)
+
+static struct test_database db;
+static char ensemble_root[64]; /* one ensemble for all tests, as the database adopts the first */
+
+struct replica {
+    bool running;
+    struct inbox *urgent;
+    struct coord *coord;
+    struct scope *scope;
+    struct canceller *canceller;
+};
+
+/* Of the running test; what it leaves when it fails is stopped after it. */
+static struct replica a, b;
+static struct proxy *proxy;
+static PGconn *blocker; /* holds a lock against the leader */
+
+struct places {
+    const char *root, *zookeeper, *database; /* NULL: the usual one */
+    int64_t statement_ms;                    /* 0: the usual one */
+};
+
+/* A leader's statement waits for a lock of the blocker's. */
+static const char waiting[] = "SELECT count(*) FROM pg_stat_activity WHERE datname = "
+                              "current_database() AND application_name = 'report-scheduler:main' "
+                              "AND wait_event_type = 'Lock'";
+
+static void replica_start(struct replica *r, const char *name, const struct places *p)
+{
+    struct error err = {.text = ""};
+    *r = (struct replica){.running = true, .urgent = inbox_new(sizeof(struct coord_event), 64)};
+    const struct coord_options coord_options = {
+        .servers = p->zookeeper != NULL ? p->zookeeper : test_environment("RS_ZK"),
+        .root = p->root != NULL ? p->root : ensemble_root,
+        .session_ms = TEST_SESSION_MS,
+        .tick_ms = TEST_TICK_MS,
+        .margin_ms = TEST_MARGIN_MS,
+        .name = name,
+        .url = "",
+        .urgent = r->urgent};
+    assert_int_equal(coord_new(&coord_options, &r->coord, &err), STATUS_OK);
+    const struct scope_options options = {
+        .name = "main",
+        .member = name,
+        .coord = r->coord,
+        .conninfo = p->database != NULL ? p->database : db.scheduler,
+        .password_file = "",
+        .statement_ms = p->statement_ms != 0 ? p->statement_ms : 1000,
+        .connect_ms = 3000,
+        .establish_ms = 10000,
+        .unhealthy_ms = 2000,
+        .drain_ms = 200,
+        .batch_schedules = 1000,
+        .brokers = test_environment("RS_KAFKA"),
+        .topic = "rs-test-scope",
+        .relay_window = 100};
+    assert_int_equal(scope_new(&options, &r->scope, &err), STATUS_OK);
+    assert_int_equal(canceller_start(r->urgent, &r->scope, 1, &r->canceller, &err), STATUS_OK);
+    assert_int_equal(coord_start(r->coord, &err), STATUS_OK);
+    assert_int_equal(scope_start(r->scope, &err), STATUS_OK);
+}
+
+static bool in_state(struct replica *r, enum lifecycle_state state, int64_t limit_ms)
+{
+    instant end = instant_add_ms(clock_now(), limit_ms);
+    struct scope_snapshot view = scope_read(r->scope);
+    while (view.state != state) {
+        if (!instant_before(clock_now(), end)) {
+            print_error("after %lld ms in %s, not %s: %s\n", (long long)limit_ms,
+                        lifecycle_state_name(view.state), lifecycle_state_name(state),
+                        view.problem);
+            return false;
+        }
+        (void)poll(NULL, 0, 5);
+        view = scope_read(r->scope);
+    }
+    return true;
+}
+
+/* ACTIVE under another generation than `old`. */
+static bool leads_anew(struct replica *r, int64_t old, int64_t limit_ms)
+{
+    instant end = instant_add_ms(clock_now(), limit_ms);
+    struct scope_snapshot view = scope_read(r->scope);
+    while (view.state != LIFECYCLE_ACTIVE || view.generation <= old) {
+        if (!instant_before(clock_now(), end)) {
+            print_error("after %lld ms in %s: %s\n", (long long)limit_ms,
+                        lifecycle_state_name(view.state), view.problem);
+            return false;
+        }
+        (void)poll(NULL, 0, 5);
+        view = scope_read(r->scope);
+    }
+    return true;
+}
+
+static void replica_stop(struct replica *r)
+{
+    instant end = instant_add_ms(clock_now(), 15000);
+    scope_ask_stop(r->scope);
+    assert_int_equal(scope_join(r->scope, end), STATUS_OK);
+    assert_int_equal(scope_read(r->scope).state, LIFECYCLE_STOPPED);
+    assert_int_equal(coord_stop(r->coord, end), STATUS_OK);
+    assert_int_equal(canceller_stop(r->canceller, end), STATUS_OK);
+    scope_free(r->scope);
+    coord_free(r->coord);
+    inbox_free(r->urgent);
+    r->running = false;
+}
+
+static int stop_all(void **state)
+{
+    (void)state;
+    PQfinish(blocker); /* NULL is fine */
+    blocker = NULL;
+    if (proxy != NULL) {
+        proxy_set(proxy, PROXY_PASS);
+    }
+    if (a.running) {
+        replica_stop(&a);
+    }
+    if (b.running) {
+        replica_stop(&b);
+    }
+    if (proxy != NULL) {
+        proxy_stop(proxy);
+        proxy = NULL;
+    }
+    return 0;
+}
+
+static int64_t generation_of(struct replica *r)
+{
+    return scope_read(r->scope).generation;
+}
+
+static bool diary_says(const char *event, const char *reason, int64_t generation)
+{
+    char sql[512];
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT count(*) > 0 FROM reports.leadership_event WHERE event = '%s' AND "
+                   "coalesce(reason, '') = '%s' AND generation = %lld",
+                   event, reason, (long long)generation);
+    return test_wait_text(db.connection, sql, "t", SOON_MS);
+}
+
+static void test_first_leads_second_follows_and_takes_over_at_an_ordered_stop(void **state)
+{
+    (void)state;
+    const struct places usual = {0};
+    replica_start(&a, "a", &usual);
+    assert_true(in_state(&a, LIFECYCLE_ACTIVE, SOON_MS));
+    int64_t generation = generation_of(&a);
+    assert_int_equal(test_int(db.connection, "SELECT generation FROM reports.fence "
+                                             "WHERE scope = 'main'"),
+                     generation);
+    replica_start(&b, "b", &usual);
+    assert_true(in_state(&b, LIFECYCLE_FOLLOWING, SOON_MS));
+    assert_int_equal(scope_read(b.scope).ahead, 1);
+    instant asked = clock_now();
+    replica_stop(&a);
+    assert_true(in_state(&b, LIFECYCLE_ACTIVE, 2000));
+    print_message("led again %lld ms after the stop was asked for\n",
+                  (long long)instant_ms_between(asked, clock_now()));
+    assert_true(diary_says("released", "stopped", generation));
+    assert_true(generation_of(&b) > generation);
+    replica_stop(&b);
+    assert_string_equal(test_text(db.connection, "SELECT released_at IS NOT NULL FROM "
+                                                 "reports.fence WHERE scope = 'main'"),
+                        "t");
+}
+
+static void test_unknown_ensemble_is_held_without_a_node_until_the_database_knows_it(void **state)
+{
+    (void)state;
+    char root[64];
+    char parent[256];
+    test_root(root);
+    (void)snprintf(parent, sizeof parent, "%s/scopes/main/candidates", root);
+    struct operator_link *o = operator_connect();
+    const struct places other = {.root = root};
+    replica_start(&a, "a", &other);
+    assert_true(in_state(&a, LIFECYCLE_HELD, SOON_MS));
+    assert_non_null(strstr(scope_read(a.scope).problem, "ensemble_unknown"));
+    assert_int_equal(operator_count(o, parent), 0);
+    char sql[512];
+    struct member m;
+    member_join(&m, root, NULL); /* to read the ensemble's identity */
+    (void)snprintf(sql, sizeof sql,
+                   "INSERT INTO reports.ensemble (id, incarnation, adopted_by) VALUES "
+                   "('%s', 2, 'test')",
+                   m.last.ensemble);
+    member_leave(&m);
+    assert_int_equal(scope_read(a.scope).state, LIFECYCLE_HELD);
+    test_run(db.connection, sql); /* as an operator would adopt it; HELD looks every second */
+    assert_true(in_state(&a, LIFECYCLE_ACTIVE, SOON_MS));
+    assert_int_equal(scope_read(a.scope).incarnation, 2);
+    replica_stop(&a);
+    operator_leave(o);
+}
+
+static void test_hold_raised_while_leading_releases_and_its_lifting_leads_anew(void **state)
+{
+    (void)state;
+    const struct places usual = {0};
+    replica_start(&a, "a", &usual);
+    assert_true(in_state(&a, LIFECYCLE_ACTIVE, SOON_MS));
+    int64_t generation = generation_of(&a);
+    test_run(db.connection, "INSERT INTO reports.hold (scope, reason) VALUES ('main', 'test')");
+    assert_true(in_state(&a, LIFECYCLE_HELD, SOON_MS));
+    assert_int_equal(scope_read(a.scope).reason, LIFECYCLE_REASON_HELD);
+    assert_true(diary_says("released", "held", generation));
+    test_run(db.connection, "UPDATE reports.hold SET lifted_at = now(), lifted_by = 'test'");
+    assert_true(leads_anew(&a, generation, SOON_MS));
+    replica_stop(&a);
+}
+
+static void test_short_disconnection_establishes_again_under_the_same_generation(void **state)
+{
+    (void)state;
+    proxy = proxy_start(test_environment("RS_ZK"));
+    const struct places proxied = {.zookeeper = proxy_address(proxy)};
+    replica_start(&a, "a", &proxied);
+    assert_true(in_state(&a, LIFECYCLE_ACTIVE, SOON_MS));
+    int64_t generation = generation_of(&a);
+    instant since = scope_read(a.scope).since;
+    proxy_cut(proxy);
+    instant end = instant_add_ms(clock_now(), SOON_MS);
+    struct scope_snapshot view = scope_read(a.scope);
+    while ((view.state != LIFECYCLE_ACTIVE || view.since.ns == since.ns) &&
+           instant_before(clock_now(), end)) {
+        (void)poll(NULL, 0, 2);
+        view = scope_read(a.scope);
+    }
+    assert_int_equal(view.state, LIFECYCLE_ACTIVE);
+    assert_int_equal(view.reason, LIFECYCLE_REASON_SUSPENDED);
+    assert_int_equal(view.generation, generation);
+    assert_true(view.since.ns != since.ns);
+    replica_stop(&a);
+}
+
+static void test_leader_in_a_black_hole_releases_at_its_lease_and_another_leads(void **state)
+{
+    (void)state;
+    proxy = proxy_start(test_environment("RS_ZK"));
+    const struct places proxied = {.zookeeper = proxy_address(proxy)};
+    const struct places usual = {0};
+    replica_start(&a, "a", &proxied);
+    assert_true(in_state(&a, LIFECYCLE_ACTIVE, SOON_MS));
+    int64_t generation = generation_of(&a);
+    replica_start(&b, "b", &usual);
+    assert_true(in_state(&b, LIFECYCLE_FOLLOWING, SOON_MS));
+    proxy_set(proxy, PROXY_HOLE);
+    instant cut = clock_now();
+    /* Nobody tells it: in a black hole the lease ends before the library notices the silence. */
+    assert_true(in_state(&a, LIFECYCLE_RELEASING, TEST_SESSION_MS));
+    assert_int_equal(scope_read(a.scope).reason, LIFECYCLE_REASON_LEASE_EXPIRED);
+    assert_true(in_state(&b, LIFECYCLE_ACTIVE, EXPIRY_MS));
+    print_message("led again %lld ms after the cut\n",
+                  (long long)instant_ms_between(cut, clock_now()));
+    proxy_set(proxy, PROXY_PASS);
+    assert_true(in_state(&a, LIFECYCLE_FOLLOWING, EXPIRY_MS));
+    assert_true(generation_of(&a) > generation);
+    assert_true(diary_says("released", "lease_expired", generation));
+    replica_stop(&b);
+    assert_true(in_state(&a, LIFECYCLE_ACTIVE, SOON_MS));
+    replica_stop(&a);
+}
+
+/* A notification that arrives with the answer of a statement leaves the socket silent. */
+static void test_edit_made_during_a_statement_of_the_leader_is_taken_in_at_once(void **state)
+{
+    (void)state;
+    const struct places slow = {.statement_ms = 10000};
+    char sql[256];
+    blocker = PQconnectdb(db.super);
+    test_run(db.connection, "INSERT INTO reports.report (name, kind) VALUES ('nothing', 'noop')");
+    replica_start(&a, "a", &slow);
+    assert_true(in_state(&a, LIFECYCLE_ACTIVE, SOON_MS));
+    for (int i = 0; i < 5; i++) {
+        test_run(blocker, "BEGIN; LOCK TABLE reports.hold IN ACCESS EXCLUSIVE MODE");
+        assert_true(test_wait_text(db.connection, waiting, "1", 3000));
+        (void)snprintf(sql, sizeof sql,
+                       "INSERT INTO reports.schedule (name, report, kind, rule) VALUES "
+                       "('s%d', 'nothing', 'interval', '1 day')",
+                       i);
+        test_run(db.connection, sql);
+        test_run(blocker, "ROLLBACK");
+        assert_true(test_wait_text(db.connection, "SELECT count(*) FROM reports.schedule_change",
+                                   "0", 1000));
+    }
+    replica_stop(&a);
+}
+
+/* lock_timeout of the role is 2 s, the statement's own deadline here 10 s: that it ends sooner is
+ * the cancel's doing. */
+static void test_suspension_cancels_the_running_statement(void **state)
+{
+    (void)state;
+    proxy = proxy_start(test_environment("RS_ZK"));
+    const struct places slow = {.zookeeper = proxy_address(proxy), .statement_ms = 10000};
+    blocker = PQconnectdb(db.super);
+    replica_start(&a, "a", &slow);
+    assert_true(in_state(&a, LIFECYCLE_ACTIVE, SOON_MS));
+    int64_t generation = generation_of(&a);
+    test_run(blocker, "BEGIN; LOCK TABLE reports.schedule_change IN ACCESS EXCLUSIVE MODE");
+    test_run(db.connection, "NOTIFY report_change");
+    assert_true(test_wait_text(db.connection, waiting, "1", 1000));
+    proxy_set(proxy, PROXY_REFUSE);
+    instant cut = clock_now();
+    assert_true(in_state(&a, LIFECYCLE_SUSPENDED, 1500));
+    int64_t took = instant_ms_between(cut, clock_now());
+    print_message("suspended, statement cancelled, %lld ms after the cut\n", (long long)took);
+    assert_true(took < 1500);
+    assert_int_equal(test_int(db.connection, waiting), 0);
+    test_run(blocker, "ROLLBACK");
+    proxy_set(proxy, PROXY_PASS);
+    assert_true(in_state(&a, LIFECYCLE_ACTIVE, EXPIRY_MS));
+    assert_true(generation_of(&a) >= generation);
+    replica_stop(&a);
+}
+
+static void test_lost_database_connection_is_replaced_without_losing_leadership(void **state)
+{
+    (void)state;
+    const struct places usual = {0};
+    const char *backend = "SELECT count(*) FROM pg_stat_activity WHERE datname = "
+                          "current_database() AND application_name = 'report-scheduler:main'";
+    replica_start(&a, "a", &usual);
+    assert_true(in_state(&a, LIFECYCLE_ACTIVE, SOON_MS));
+    int64_t generation = generation_of(&a);
+    int64_t pid = test_int(db.connection, "SELECT pid FROM reports.backend WHERE purpose = "
+                                          "'scope' ORDER BY registered_at DESC LIMIT 1");
+    char sql[256];
+    (void)snprintf(sql, sizeof sql, "SELECT pg_terminate_backend(%lld)", (long long)pid);
+    assert_string_equal(test_text(db.connection, sql), "t");
+    (void)snprintf(sql, sizeof sql,
+                   "SELECT count(*) FROM reports.backend WHERE purpose = 'scope' AND "
+                   "generation = %lld AND pid <> %lld",
+                   (long long)generation, (long long)pid);
+    assert_true(test_wait_text(db.connection, sql, "1", SOON_MS));
+    assert_true(test_wait_text(db.connection, backend, "1", SOON_MS));
+    assert_int_equal(scope_read(a.scope).state, LIFECYCLE_ACTIVE);
+    assert_int_equal(generation_of(&a), generation);
+    replica_stop(&a);
+}
+
+static void test_leader_without_a_database_steps_down_and_another_leads(void **state)
+{
+    (void)state;
+    char server[64];
+    char proxied[1200];
+    (void)snprintf(server, sizeof server, "%s:%s", test_environment("RS_PG_HOST"),
+                   test_environment("RS_PG_PORT"));
+    proxy = proxy_start(server);
+    (void)snprintf(proxied, sizeof proxied, "%s port=%s", db.scheduler,
+                   strchr(proxy_address(proxy), ':') + 1);
+    const struct places cut_off = {.database = proxied};
+    const struct places usual = {0};
+    replica_start(&a, "a", &cut_off);
+    assert_true(in_state(&a, LIFECYCLE_ACTIVE, SOON_MS));
+    int64_t generation = generation_of(&a);
+    replica_start(&b, "b", &usual);
+    assert_true(in_state(&b, LIFECYCLE_FOLLOWING, SOON_MS));
+    proxy_set(proxy, PROXY_REFUSE);
+    proxy_cut(proxy);
+    assert_true(in_state(&b, LIFECYCLE_ACTIVE, 20000));
+    assert_true(generation_of(&b) > generation);
+    assert_int_equal(scope_read(a.scope).reason, LIFECYCLE_REASON_DATABASE_UNHEALTHY);
+    /* Without a database it does not even stand in line. */
+    assert_true(in_state(&a, LIFECYCLE_ENROLLING, SOON_MS));
+    proxy_set(proxy, PROXY_PASS);
+    assert_true(in_state(&a, LIFECYCLE_FOLLOWING, 15000));
+    replica_stop(&b);
+    replica_stop(&a);
+}
+
+static void test_fenced_leader_steps_down_and_comes_back_with_a_higher_generation(void **state)
+{
+    (void)state;
+    const struct places usual = {0};
+    replica_start(&a, "a", &usual);
+    assert_true(in_state(&a, LIFECYCLE_ACTIVE, SOON_MS));
+    int64_t generation = generation_of(&a);
+    test_run(db.connection, "UPDATE reports.fence SET generation = generation + 1, owner = "
+                            "gen_random_uuid() WHERE scope = 'main'");
+    assert_true(leads_anew(&a, generation + 1, 15000));
+    assert_true(diary_says("stepped_down", "fenced", generation));
+    replica_stop(&a);
+}
+
+static void test_repeated_failure_to_prepare_releases_leadership_and_shows(void **state)
+{
+    (void)state;
+    const struct places usual = {0};
+    const char *grant = "GRANT EXECUTE ON FUNCTION reports.tend TO report_scheduler";
+    test_run(db.connection, "REVOKE EXECUTE ON FUNCTION reports.tend FROM report_scheduler");
+    replica_start(&a, "a", &usual);
+    assert_true(test_wait_text(db.connection,
+                               "SELECT count(*) > 1 FROM reports.leadership_event WHERE "
+                               "event = 'released' AND reason = 'prepare_failed'",
+                               "t", 30000));
+    struct scope_snapshot view = scope_read(a.scope);
+    assert_true(view.failures >= 1);
+    assert_int_equal(test_int(db.connection,
+                              "SELECT count(*) FROM reports.leadership_event e WHERE event = "
+                              "'activated' AND generation = (SELECT generation FROM "
+                              "reports.fence WHERE scope = 'main')"),
+                     0);
+    test_run(db.connection, grant);
+    assert_true(in_state(&a, LIFECYCLE_ACTIVE, 30000));
+    assert_string_equal(scope_read(a.scope).problem, "");
+    replica_stop(&a);
+}
+
+static int database_make(void **state)
+{
+    (void)state;
+    test_database_create(&db);
+    test_root(ensemble_root);
+    return 0;
+}
+
+static int database_drop(void **state)
+{
+    (void)state;
+    test_database_drop(&db);
+    return 0;
+}
+
+#define whole(test) cmocka_unit_test_teardown(test, stop_all)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        whole(test_first_leads_second_follows_and_takes_over_at_an_ordered_stop),
+        whole(test_hold_raised_while_leading_releases_and_its_lifting_leads_anew),
+        whole(test_short_disconnection_establishes_again_under_the_same_generation),
+        whole(test_leader_in_a_black_hole_releases_at_its_lease_and_another_leads),
+        whole(test_edit_made_during_a_statement_of_the_leader_is_taken_in_at_once),
+        whole(test_suspension_cancels_the_running_statement),
+        whole(test_lost_database_connection_is_replaced_without_losing_leadership),
+        whole(test_leader_without_a_database_steps_down_and_another_leads),
+        whole(test_fenced_leader_steps_down_and_comes_back_with_a_higher_generation),
+        whole(test_repeated_failure_to_prepare_releases_leadership_and_shows),
+        /* Last: it makes a higher incarnation. */
+        whole(test_unknown_ensemble_is_held_without_a_node_until_the_database_knows_it),
+    };
+    (void)test_environment("RS_ZK");
+    (void)test_environment("RS_KAFKA");
+    log_open("test_scope", LOG_LEVEL_INFO);
+    return cmocka_run_group_tests(tests, database_make, database_drop);
+}

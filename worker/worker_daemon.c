@@ -1,0 +1,280 @@
+#include "worker_daemon.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "heartbeat.h"
+#include "intake.h"
+#include "log.h"
+#include "notify.h"
+#include "outcomes.h"
+#include "runner.h"
+#include "sweeper.h"
+#include "version.h"
+#include "worker.h"
+
+#define GUARD_MS     100   /* how late a passed deadline is noticed, at most */
+#define COUNTS_MS    60000 /* between two lines of counters */
+#define HAND_BACK_MS 8000  /* beyond the kill grace, for programs to be gone */
+#define RECORD_MS    10000 /* for the last outcomes */
+#define LEAVE_MS     10000 /* for the consumer group and the last statement */
+#define STACK_BYTES  (1u << 20)
+#define HELPERS      4 /* threads beside the runners */
+
+struct daemon {
+    struct worker w;
+    pthread_t helpers[HELPERS];
+    size_t helper_count;
+    pthread_t runners[WORKER_SLOTS_MAX];
+    size_t runner_count;
+    int signals;
+    instant counts_at;
+    char counts[1024]; /* as last logged */
+};
+
+static void signals_of_interest(sigset_t *set)
+{
+    (void)sigemptyset(set);
+    (void)sigaddset(set, SIGTERM);
+    (void)sigaddset(set, SIGINT);
+    (void)sigaddset(set, SIGHUP);
+}
+
+void worker_signals_block(void)
+{
+    sigset_t set;
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    signals_of_interest(&set);
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+    (void)sigaction(SIGPIPE, &ignore, NULL);
+}
+
+static bool is_executable(const char *path)
+{
+    return access(path, X_OK) == 0;
+}
+
+/* Beside the program itself (a build tree), else where `cmake --install` puts it. */
+static enum status keeper_find(struct worker *w, struct error *err)
+{
+    if (w->keeper[0] == '\0') {
+        char self[WORKER_PATH_MAX - 32];
+        ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+        self[n > 0 ? n : 0] = '\0';
+        char *slash = strrchr(self, '/');
+        (void)snprintf(w->keeper, sizeof w->keeper, "%.*s/report-keeper",
+                       slash == NULL ? 0 : (int)(slash - self), self);
+        if (!is_executable(w->keeper)) {
+            (void)snprintf(w->keeper, sizeof w->keeper, "%s", RS_LIBEXEC_DIR "/report-keeper");
+        }
+    }
+    if (w->settings->program_count > 0 && !is_executable(w->keeper)) {
+        return error_set(err, STATUS_INVALID,
+                         "there is no report-keeper at %s, and programs need it; write its path "
+                         "into worker.conf: keeper = \"...\";",
+                         w->keeper);
+    }
+    return STATUS_OK;
+}
+
+static enum status thread_start(pthread_t *thread, void *(*function)(void *), struct worker *w,
+                                struct error *err)
+{
+    pthread_attr_t attributes;
+    (void)pthread_attr_init(&attributes);
+    (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    int failure = pthread_create(thread, &attributes, function, w);
+    (void)pthread_attr_destroy(&attributes);
+    return failure == 0 ? STATUS_OK
+                        : error_set(err, STATUS_FATAL, "no thread: %s", strerror(failure));
+}
+
+static enum status threads_start(struct daemon *d, struct error *err)
+{
+    void *(*const helpers[HELPERS])(void *) = {heartbeat_main, outcomes_main, sweeper_main,
+                                               intake_main};
+    enum status s = STATUS_OK;
+    size_t slots = (size_t)d->w.settings->slots;
+    while (s == STATUS_OK && d->runner_count < slots) {
+        s = thread_start(&d->runners[d->runner_count], runner_main, &d->w, err);
+        d->runner_count += s == STATUS_OK ? 1 : 0;
+    }
+    while (s == STATUS_OK && d->helper_count < HELPERS) {
+        s = thread_start(&d->helpers[d->helper_count], helpers[d->helper_count], &d->w, err);
+        d->helper_count += s == STATUS_OK ? 1 : 0;
+    }
+    return s;
+}
+
+static void counts_log(struct daemon *d, bool last)
+{
+    instant now = clock_now();
+    char text[sizeof d->counts];
+    if (!last && instant_before(now, d->counts_at)) {
+        return;
+    }
+    d->counts_at = instant_add_ms(now, COUNTS_MS);
+    counters_format(&d->w.counters, text, sizeof text);
+    if (last || strcmp(text, d->counts) != 0) {
+        memcpy(d->counts, text, sizeof text);
+        log_event(LOG_LEVEL_INFO, "counts", "%s", text);
+    }
+}
+
+/* The guard's turn. Returns how long until the next one. */
+static int guard(struct daemon *d)
+{
+    instant now = clock_now();
+    instant next;
+    size_t killed = claims_expire(d->w.claims, now, &next);
+    if (killed > 0) {
+        log_event(LOG_LEVEL_ERROR, "claims could not be renewed in time, their jobs are killed",
+                  "jobs=%zu", killed);
+    }
+    counts_log(d, false);
+    int wait = instant_poll_timeout(now, next);
+    return wait < GUARD_MS ? wait : GUARD_MS;
+}
+
+/* True when a stop was asked for. */
+static bool stop_asked(struct daemon *d, int timeout_ms)
+{
+    struct pollfd p = {.fd = d->signals, .events = POLLIN};
+    struct signalfd_siginfo info;
+    if (poll(&p, 1, timeout_ms) <= 0 ||
+        read(d->signals, &info, sizeof info) != (ssize_t)sizeof info) {
+        return false;
+    }
+    if (info.ssi_signo == SIGHUP) {
+        log_event(LOG_LEVEL_INFO, "SIGHUP: settings are read at the start only", NULL);
+        return false;
+    }
+    return true;
+}
+
+/* ---- stopping ---- */
+
+/* Whatever hangs in an orderly stop (librdkafka's close may, a disk may): not for ever. */
+static void *limit_main(void *argument)
+{
+    instant end = instant_add_ms(clock_now(), (intptr_t)argument); /* nothing that could be freed */
+    while (instant_before(clock_now(), end)) {
+        (void)poll(NULL, 0, instant_poll_timeout(clock_now(), end));
+    }
+    log_event(LOG_LEVEL_ERROR, "the stop took too long, ending at once; claims lapse", NULL);
+    _exit(1);
+}
+
+static void limit_start(const struct daemon *d)
+{
+    const struct worker_settings *settings = d->w.settings;
+    intptr_t ms = (intptr_t)(settings->drain_ms + settings->kill_grace_ms + HAND_BACK_MS +
+                             RECORD_MS + LEAVE_MS);
+    pthread_t thread;
+    pthread_attr_t attributes;
+    (void)pthread_attr_init(&attributes);
+    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    if (pthread_create(&thread, &attributes, limit_main, (void *)ms) != 0) {
+        log_event(LOG_LEVEL_WARN, "the stop has no limit: no thread for it", NULL);
+    }
+    (void)pthread_attr_destroy(&attributes);
+}
+
+/* Wait until nothing runs and nothing more is claimed, guarding on. A further signal ends the wait.
+ */
+static bool drain(struct daemon *d, int64_t ms, bool hand_back)
+{
+    instant end = instant_add_ms(clock_now(), ms);
+    while (!atomic_load(&d->w.intake_over) || !claims_wait_quiet(d->w.claims, clock_now())) {
+        if (!instant_before(clock_now(), end)) {
+            return false;
+        }
+        if (hand_back) { /* each time: a claim that was under way may have come in */
+            claims_kill_all(d->w.claims, KILL_STOPPING);
+        }
+        int wait = guard(d);
+        if (stop_asked(d, wait < 20 ? wait : 20) && !hand_back) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void stop(struct daemon *d)
+{
+    struct worker *w = &d->w;
+    limit_start(d);
+    atomic_store(&w->draining, true);
+    wake_up(w->heartbeat_wake);
+    wake_up(w->intake_wake);
+    wake_up(w->sweep_wake);
+    struct claim_counts n = claims_count(w->claims);
+    log_event(LOG_LEVEL_INFO, "stopping: jobs may finish", "jobs=%zu drain_ms=%lld",
+              n.waiting + n.running, (long long)w->settings->drain_ms);
+    if (!drain(d, w->settings->drain_ms, false)) {
+        log_event(LOG_LEVEL_WARN, "stopping: the remaining jobs are handed back", "jobs=%zu",
+                  claims_count(w->claims).running);
+        if (!drain(d, w->settings->kill_grace_ms + HAND_BACK_MS, true)) {
+            log_event(LOG_LEVEL_ERROR, "stopping: jobs do not end", "jobs=%zu",
+                      claims_count(w->claims).running);
+        }
+    }
+    (void)claims_wait_empty(w->claims, instant_add_ms(clock_now(), RECORD_MS));
+}
+
+static void threads_join(struct daemon *d)
+{
+    atomic_store(&d->w.draining, true);
+    atomic_store(&d->w.finishing, true);
+    wake_up(d->w.heartbeat_wake);
+    wake_up(d->w.intake_wake);
+    wake_up(d->w.sweep_wake);
+    claims_stop(d->w.claims);
+    for (size_t i = 0; i < d->runner_count; i++) {
+        (void)pthread_join(d->runners[i], NULL);
+    }
+    for (size_t i = 0; i < d->helper_count; i++) {
+        (void)pthread_join(d->helpers[i], NULL);
+    }
+}
+
+enum status worker_run(const struct worker_settings *settings, struct error *err)
+{
+    struct daemon *d = calloc(1, sizeof *d);
+    if (d == NULL) {
+        return error_set(err, STATUS_FATAL, "out of memory");
+    }
+    enum status s = worker_init(&d->w, settings, err);
+    if (s != STATUS_OK) {
+        free(d);
+        return s;
+    }
+    sigset_t set;
+    signals_of_interest(&set);
+    d->signals = signalfd(-1, &set, SFD_CLOEXEC);
+    d->counts_at = instant_add_ms(clock_now(), COUNTS_MS);
+    s = keeper_find(&d->w, err);
+    if (s == STATUS_OK) {
+        s = threads_start(d, err);
+    }
+    if (s == STATUS_OK) {
+        notify_ready();
+        while (!stop_asked(d, guard(d))) {
+        }
+        notify_stopping();
+        stop(d);
+    }
+    threads_join(d);
+    counts_log(d, true);
+    (void)close(d->signals);
+    worker_done(&d->w);
+    free(d);
+    return s;
+}
