@@ -45,6 +45,7 @@ static void signals_of_interest(sigset_t *set)
     (void)sigaddset(set, SIGTERM);
     (void)sigaddset(set, SIGINT);
     (void)sigaddset(set, SIGHUP);
+    (void)sigaddset(set, SIGUSR1);
 }
 
 void worker_signals_block(void)
@@ -113,16 +114,16 @@ static enum status threads_start(struct daemon *d, struct error *err)
     return s;
 }
 
-static void counts_log(struct daemon *d, bool last)
+static void counts_log(struct daemon *d, bool at_once)
 {
     instant now = clock_now();
     char text[sizeof d->counts];
-    if (!last && instant_before(now, d->counts_at)) {
+    if (!at_once && instant_before(now, d->counts_at)) {
         return;
     }
     d->counts_at = instant_add_ms(now, COUNTS_MS);
     counters_format(&d->w.counters, text, sizeof text);
-    if (last || strcmp(text, d->counts) != 0) {
+    if (at_once || strcmp(text, d->counts) != 0) {
         memcpy(d->counts, text, sizeof text);
         log_event(LOG_LEVEL_INFO, "counts", "%s", text);
     }
@@ -154,6 +155,10 @@ static bool stop_asked(struct daemon *d, int timeout_ms)
     }
     if (info.ssi_signo == SIGHUP) {
         log_event(LOG_LEVEL_INFO, "SIGHUP: settings are read at the start only", NULL);
+        return false;
+    }
+    if (info.ssi_signo == SIGUSR1) {
+        counts_log(d, true);
         return false;
     }
     return true;

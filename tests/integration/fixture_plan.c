@@ -182,7 +182,7 @@ PGconn *fixture_plan_second(void)
     return c;
 }
 
-static const char *sql_run(const char *format, va_list args)
+__attribute__((format(printf, 1, 0))) static const char *sql_run(const char *format, va_list args)
 {
     static char value[2048];
     char sql[SQL_MAX];

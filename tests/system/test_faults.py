@@ -1,6 +1,8 @@
 """Real faults on real daemons."""
 
 import os
+import re
+import signal
 import time
 
 from harness import SESSION_MS
@@ -171,7 +173,12 @@ def test_message_delivered_twice_runs_its_job_once(installation):
           FROM reports.job j, generate_series(1, 3)""")
     installation.wait_until(lambda: one(db, "SELECT count(*) FROM reports.outbox") == 0, 30, "they are published")
     run_by_hand("behind")
-    installation.wait_until(lambda: worker.log_text().count("duplicate") > 0, 20, "the worker counts the repeats")
+
+    def repeats_counted():
+        worker.process.send_signal(signal.SIGUSR1)
+        return any(int(n) >= 3 for n in re.findall(r"duplicate=(\d+)", worker.log_text()))
+
+    installation.wait_until(repeats_counted, 20, "the worker has counted the repeats")
 
     assert runs.read_text() == "run\nrun\n"
     assert one(db, "SELECT count(*) FROM reports.job_attempt") == 2
