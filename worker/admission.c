@@ -17,6 +17,10 @@ struct admission_step admission_decide(struct admission *a, instant now, size_t 
     if (!instant_before(a->full_since, INSTANT_NEVER)) {
         a->full_since = now;
     }
+    instant pause_at = instant_add_ms(a->full_since, PAUSE_AFTER_MS);
+    if (instant_before(now, pause_at)) {
+        return (struct admission_step){.mode = ADMISSION_WAIT, .wake = pause_at};
+    }
     instant shed_at = instant_add_ms(a->full_since, SHED_AFTER_MS);
     if (instant_before(now, shed_at)) {
         return (struct admission_step){.mode = ADMISSION_PAUSE, .wake = shed_at};

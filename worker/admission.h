@@ -1,10 +1,12 @@
 /* When the poll thread claims, pulls, pauses Kafka or lets messages pass. Pure: counts and times
  * in, a decision out (DESIGN section 10).
  *
- * No free slot: pause the topic, so that other workers' partitions are not starved by ours alone;
- * after SHED_AFTER_MS without one, let the messages pass unclaimed: their jobs stay queued and are
- * pulled by whoever is free. A free slot and no message for pull_idle_ms (up to twice it): pull. A
- * pull that came back full means more is waiting: pull again at once. */
+ * No free slot: wait for one, leaving the consumer as it is, for short jobs free theirs within
+ * milliseconds and resuming after a pause costs a fetch (librdkafka drops what it had fetched).
+ * After PAUSE_AFTER_MS without one: pause the topic; after SHED_AFTER_MS let the messages pass
+ * unclaimed: their jobs stay queued and are pulled by whoever is free. A free slot and no message
+ * for pull_idle_ms (up to twice it): pull. A pull that came back full means more is waiting: pull
+ * again at once. */
 #ifndef RS_ADMISSION_H
 #define RS_ADMISSION_H
 
@@ -14,10 +16,12 @@
 
 #include "clock.h"
 
-#define SHED_AFTER_MS 5000
+#define PAUSE_AFTER_MS 500
+#define SHED_AFTER_MS  5000
 
 enum admission_mode {
     ADMISSION_CLAIM, /* take messages and claim them */
+    ADMISSION_WAIT,  /* leave Kafka alone until there is a slot */
     ADMISSION_PAUSE, /* fetch nothing */
     ADMISSION_SHED,  /* take messages and let them go */
 };

@@ -326,7 +326,8 @@ static void consumer_ensure(struct intake *in)
     }
 }
 
-/* No slot: serve the consumer so that it stays in its group, and wait for one. */
+/* No slot: wait for one. A pause or a shed serves the consumer meanwhile; polling twice a second is
+ * far more often than staying in the group needs. */
 static void wait_full(struct intake *in, enum admission_mode mode)
 {
     if (in->consumer != NULL && mode == ADMISSION_PAUSE) {
@@ -338,7 +339,7 @@ static void wait_full(struct intake *in, enum admission_mode mode)
             counter_add(&in->w->counters, COUNT_SHED, 1);
             admission_shed(&in->admission, clock_now());
         }
-    } else if (in->consumer != NULL) {
+    } else if (in->consumer != NULL && mode == ADMISSION_SHED) {
         consumer_resume(in->consumer);
         batch_take(in, BATCH_MAX, 0);
         if (in->count > 0) {

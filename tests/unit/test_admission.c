@@ -61,11 +61,22 @@ static void test_failed_pull_for_nothing_is_not_repeated_at_once(void **state)
     assert_false(admission_decide(&a, at(1), 4).pull);
 }
 
+static void test_short_lack_of_slots_leaves_the_consumer_alone(void **state)
+{
+    (void)state;
+    struct admission a = admission_start(at(0), 1000);
+    struct admission_step step = admission_decide(&a, at(100), 0);
+    assert_int_equal(step.mode, ADMISSION_WAIT);
+    assert_int_equal(step.wake.ns, at(100 + PAUSE_AFTER_MS).ns);
+    assert_int_equal(admission_decide(&a, at(99 + PAUSE_AFTER_MS), 0).mode, ADMISSION_WAIT);
+    assert_int_equal(admission_decide(&a, at(100 + PAUSE_AFTER_MS), 0).mode, ADMISSION_PAUSE);
+}
+
 static void test_no_free_slot_pauses_and_after_five_seconds_lets_messages_pass(void **state)
 {
     (void)state;
     struct admission a = admission_start(at(0), 1000);
-    assert_int_equal(admission_decide(&a, at(100), 0).mode, ADMISSION_PAUSE);
+    (void)admission_decide(&a, at(100), 0);
     struct admission_step step = admission_decide(&a, at(5099), 0);
     assert_int_equal(step.mode, ADMISSION_PAUSE);
     assert_false(step.pull);
@@ -80,7 +91,7 @@ static void test_free_slot_begins_the_five_seconds_anew(void **state)
     struct admission a = admission_start(at(0), 1000);
     (void)admission_decide(&a, at(0), 0);
     assert_int_equal(admission_decide(&a, at(4000), 1).mode, ADMISSION_CLAIM);
-    assert_int_equal(admission_decide(&a, at(4001), 0).mode, ADMISSION_PAUSE);
+    assert_int_equal(admission_decide(&a, at(4001), 0).mode, ADMISSION_WAIT);
     assert_int_equal(admission_decide(&a, at(9000), 0).mode, ADMISSION_PAUSE);
     assert_int_equal(admission_decide(&a, at(9001), 0).mode, ADMISSION_SHED);
 }
@@ -102,6 +113,7 @@ int main(void)
         cmocka_unit_test(test_messages_put_the_pull_off),
         cmocka_unit_test(test_full_pull_is_followed_by_another_at_once),
         cmocka_unit_test(test_failed_pull_for_nothing_is_not_repeated_at_once),
+        cmocka_unit_test(test_short_lack_of_slots_leaves_the_consumer_alone),
         cmocka_unit_test(test_no_free_slot_pauses_and_after_five_seconds_lets_messages_pass),
         cmocka_unit_test(test_free_slot_begins_the_five_seconds_anew),
         cmocka_unit_test(test_what_was_let_pass_is_pulled_with_the_next_free_slot),
