@@ -220,7 +220,7 @@ const struct command command_table[] = {
         .words = "next",
         .summary = "When a schedule, or a cron rule, fires next.",
         .details = "Strictly after the database's clock, or after --after. With --cron no server "
-                   "is needed; it is the engine that plans. One local instant with its offset a "
+                   "is needed; it is the code that plans. One local instant with its offset a "
                    "line, fewer when fewer exist.",
         .privilege = READER " (with --cron: no database)",
         .run = next_command,

@@ -8,30 +8,30 @@
 #include "scheduler_settings.h"
 #include "worker_settings.h"
 
-enum program {
-    PROGRAM_UNKNOWN,
-    PROGRAM_SCHEDULER,
-    PROGRAM_WORKER,
+enum settings_kind {
+    SETTINGS_UNKNOWN,
+    SETTINGS_OF_SCHEDULER,
+    SETTINGS_OF_WORKER,
 };
 
 /* "scheduler", or a file name that holds the word: /etc/report-scheduler/worker.conf is a worker's,
  * so only the last part of a path counts. */
-static enum program program_of(const char *word)
+static enum settings_kind settings_kind_of(const char *word)
 {
     const char *slash = strrchr(word, '/');
     const char *name = slash != NULL ? slash + 1 : word;
     if (strstr(name, "worker") != NULL) {
-        return PROGRAM_WORKER;
+        return SETTINGS_OF_WORKER;
     }
-    return strstr(name, "scheduler") != NULL ? PROGRAM_SCHEDULER : PROGRAM_UNKNOWN;
+    return strstr(name, "scheduler") != NULL ? SETTINGS_OF_SCHEDULER : SETTINGS_UNKNOWN;
 }
 
-static enum status settings_check(enum program program, const char *path, FILE *faults,
+static enum status settings_check(enum settings_kind settings, const char *path, FILE *faults,
                                   struct error *err)
 {
     struct scheduler_settings *scheduler = NULL;
     struct worker_settings *worker = NULL;
-    enum status s = program == PROGRAM_WORKER
+    enum status s = settings == SETTINGS_OF_WORKER
                         ? worker_settings_load(path, &worker, faults, err)
                         : scheduler_settings_load(path, &scheduler, faults, err);
     free(scheduler);
@@ -43,16 +43,16 @@ enum exit_code check_config_command(struct invocation *in)
 {
     const char *path = command_text(in, "file");
     const char *kind = command_text(in, "--kind");
-    enum program program = program_of(kind != NULL ? kind : path);
+    enum settings_kind settings = settings_kind_of(kind != NULL ? kind : path);
     struct error err = {0};
-    if (program == PROGRAM_UNKNOWN) {
+    if (settings == SETTINGS_UNKNOWN) {
         return command_fail(in, EXIT_USAGE,
                             "whose settings are in %s? write --kind scheduler or "
                             "--kind worker",
                             path);
     }
     /* Faults are printed as they are found, one line each: they are the answer. */
-    enum status s = settings_check(program, path, in->errors, &err);
+    enum status s = settings_check(settings, path, in->errors, &err);
     if (s == STATUS_NOT_FOUND) {
         return command_fail(in, EXIT_NOT_FOUND, "%s", err.text);
     }
@@ -68,7 +68,7 @@ enum exit_code check_config_command(struct invocation *in)
 
 enum exit_code config_reference_command(struct invocation *in)
 {
-    if (program_of(command_text(in, "program")) == PROGRAM_WORKER) {
+    if (settings_kind_of(command_text(in, "program")) == SETTINGS_OF_WORKER) {
         (void)fputs("# worker.conf\n\nSettings of report-worker, printed by `reportctl "
                     "config-reference worker`.\n\n",
                     in->out);

@@ -13,31 +13,44 @@ struct definition {
     struct rule_source source;
     enum key_form form; /* fixed at the first version; has_form: the leader has fixed it */
     bool has_form;
-    bool has_start, has_end;
-    utc_us start, end;
+    struct rule_bounds bounds;
 };
 
-static bool instant_of(const struct table *t, const char *name, utc_us *ret)
+/* As the planner reads it: NULL and the infinities have their values in clock.h. */
+static bool time_read(const struct table *t, const char *name, utc_us *ret)
 {
     const char *cell = table_value(t, 0, name);
-    return cell != NULL && cell_instant_parse(cell, ret);
+    if (cell == NULL) {
+        *ret = UTC_NONE;
+    } else if (strcmp(cell, "-infinity") == 0) {
+        *ret = UTC_PAST;
+    } else if (strcmp(cell, "infinity") == 0) {
+        *ret = UTC_UNBOUNDED;
+    } else {
+        return cell_instant_parse(cell, ret);
+    }
+    return true;
 }
 
 /* `t` is borrowed by the result. */
-static bool definition_read(const struct table *t, struct definition *ret)
+static enum status definition_read(const struct table *t, struct definition *ret, struct error *err)
 {
     struct definition d = {.source = {.kind = table_value(t, 0, "kind"),
                                       .text = table_value(t, 0, "rule"),
                                       .zone = table_value(t, 0, "time_zone")}};
     const char *form = table_value(t, 0, "key_form");
     d.has_form = form != NULL && key_form_parse(form, &d.form);
-    d.has_start = instant_of(t, "starts_at", &d.start);
-    d.has_end = instant_of(t, "ends_at", &d.end);
-    (void)instant_of(t, "anchor", &d.source.anchor);
-    bool known = gap_policy_parse(table_value(t, 0, "dst_gap"), &d.source.gap) &&
-                 overlap_policy_parse(table_value(t, 0, "dst_overlap"), &d.source.overlap);
+    if (!time_read(t, "starts_at", &d.bounds.starts_at) ||
+        !time_read(t, "ends_at", &d.bounds.ends_at) || !time_read(t, "anchor", &d.source.anchor)) {
+        return error_set(err, STATUS_INVALID,
+                         "anchor, starts_at and ends_at must lie in the years 1 to 9999");
+    }
+    if (!dst_gap_policy_parse(table_value(t, 0, "dst_gap"), &d.source.gap) ||
+        !dst_overlap_policy_parse(table_value(t, 0, "dst_overlap"), &d.source.overlap)) {
+        return error_set(err, STATUS_INVALID, "its DST policy is not known to this version");
+    }
     *ret = d;
-    return known;
+    return STATUS_OK;
 }
 
 static bool columns_make(struct table *t)
@@ -75,12 +88,9 @@ static enum status firings_compute(const struct definition *d, const struct rule
                                    utc_us after, int64_t count, struct table *t)
 {
     enum key_form form = d->has_form ? d->form : key_form_of_rule(rule);
-    if (d->has_start && d->start.us - 1 > after.us) {
-        after.us = d->start.us - 1; /* a firing at the start itself counts */
-    }
     for (int64_t i = 0; i < count; i++) {
-        struct firing f = rule_next(rule, after);
-        if (!f.found || (d->has_end && f.at.us >= d->end.us)) {
+        struct firing f = rule_next_within(rule, after, d->bounds);
+        if (!f.found) {
             return STATUS_OK;
         }
         if (!firing_add(t, &f, form)) {
@@ -118,10 +128,10 @@ static enum exit_code compute(struct session *s, const struct table *row, int64_
     if (t == NULL) {
         return command_fail(s->in, EXIT_FAILED, "out of memory");
     }
-    enum status status = definition_read(row, &d)
-                             ? rule_compute(&d, s->now, count, t, &ret->problem)
-                             : error_set(&ret->problem, STATUS_INVALID,
-                                         "its DST policy is not known to this version");
+    enum status status = definition_read(row, &d, &ret->problem);
+    if (status == STATUS_OK) {
+        status = rule_compute(&d, s->now, count, t, &ret->problem);
+    }
     if (status == STATUS_FATAL) {
         table_free(t);
         return command_fail(s->in, EXIT_FAILED, "out of memory");

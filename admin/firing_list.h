@@ -1,4 +1,4 @@
-/* Coming firings of a stored schedule, computed by the engine that plans them. */
+/* Coming firings of a stored schedule, computed by the rules that plan them. */
 #ifndef RS_FIRING_LIST_H
 #define RS_FIRING_LIST_H
 

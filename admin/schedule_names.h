@@ -1,4 +1,5 @@
-/* Does a schedule exist, and which one was meant? */
+/* Does a schedule exist, and which one was meant? Each asks the database.
+ * Thread: main. Blocks: until the session's deadline. */
 #ifndef RS_SCHEDULE_NAMES_H
 #define RS_SCHEDULE_NAMES_H
 

@@ -1,4 +1,5 @@
-/* One run of a command against the database: connect, ask, say what went wrong in one line. */
+/* One run of a command against the database: connect, ask, say what went wrong in one line.
+ * Thread: main, the only one. Blocks: every call that asks, until the command's deadline. */
 #ifndef RS_SESSION_H
 #define RS_SESSION_H
 
@@ -13,7 +14,8 @@ struct session {
     utc_us now;       /* clock_timestamp() at its start, for ages */
 };
 
-/* Connect. A failure has been reported. Owns: *ret is closed by session_close in any case. */
+/* Connect. Returns: DONE, or the exit code of a failure that has been reported.
+ * Owns: *ret is closed by session_close in any case. */
 MUST_USE enum exit_code session_open(struct invocation *in, struct session *ret);
 void session_close(struct session *s);
 

@@ -20,8 +20,30 @@ typedef struct {
 
 #define INSTANT_NEVER ((instant){INT64_MAX}) /* later than any other */
 
+/* What SQL has besides instants. NULL and '-infinity' are two: as an end, one is open and the other
+ * means never. */
+#define UTC_NONE      ((utc_us){INT64_MIN})     /* NULL */
+#define UTC_PAST      ((utc_us){INT64_MIN + 1}) /* '-infinity': earlier than any other */
+#define UTC_UNBOUNDED ((utc_us){INT64_MAX})     /* 'infinity': later than any other */
+
+static inline bool utc_is_none(utc_us t)
+{
+    return t.us == INT64_MIN;
+}
+
+static inline bool utc_is_finite(utc_us t)
+{
+    return t.us > INT64_MIN + 1 && t.us < INT64_MAX;
+}
+
 /* Now. Thread: any. Never fails. */
 instant clock_now(void);
+
+#define CLOCK_STAMP_MAX 32
+
+/* The local wall clock as "2030-04-12T06:00:00.123Z", for log lines only: nothing is ever decided
+ * by it (invariant I9). Thread: any. */
+void clock_stamp(char ret_text[CLOCK_STAMP_MAX]);
 
 /* t + ms, saturating at INSTANT_NEVER. Units: milliseconds, may be negative. */
 instant instant_add_ms(instant t, int64_t ms);

@@ -2,6 +2,7 @@
 #include "clock.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <time.h>
 
 instant clock_now(void)
@@ -23,4 +24,15 @@ struct timespec clock_wait_end(int64_t ms)
     ts.tv_sec += (time_t)(ms / 1000 + ns / INT64_C(1000000000));
     ts.tv_nsec = (long)(ns % INT64_C(1000000000));
     return ts;
+}
+
+void clock_stamp(char ret_text[CLOCK_STAMP_MAX])
+{
+    struct timespec ts;
+    struct tm utc;
+    char seconds[24] = "";
+    (void)clock_gettime(CLOCK_REALTIME, &ts);
+    (void)gmtime_r(&ts.tv_sec, &utc);
+    (void)strftime(seconds, sizeof seconds, "%Y-%m-%dT%H:%M:%S", &utc);
+    (void)snprintf(ret_text, CLOCK_STAMP_MAX, "%s.%03ldZ", seconds, ts.tv_nsec / 1000000);
 }

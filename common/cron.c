@@ -242,7 +242,7 @@ static void offer_running(const struct cron *c, const struct zone_span *span, in
         n.s >= span->until) {
         return;
     }
-    bool both = span->kind == LOCAL_OVERLAP && c->overlap == OVERLAP_BOTH;
+    bool both = span->kind == LOCAL_OVERLAP && c->overlap == DST_OVERLAP_BOTH;
     best_offer(b, n.s - offset, n.s, both);
 }
 
@@ -252,12 +252,12 @@ static void offer_gap(const struct cron *c, const struct zone_span *span, int64_
     if (span->after - span->before > CRON_CATCH_UP_MAX_S) {
         return;
     }
-    if (c->gap == GAP_SHIFT) {
+    if (c->gap == DST_GAP_SHIFT) {
         offer_running(c, span, span->before, after, b);
         return;
     }
     int64_t nominal = 0;
-    if (c->gap == GAP_AFTER && span->transition > after &&
+    if (c->gap == DST_GAP_AFTER && span->transition > after &&
         nominal_last_in(c, span->start, span->until, &nominal)) {
         best_offer(b, span->transition, nominal, false);
     }
@@ -274,10 +274,10 @@ static void offer_span(const struct cron *c, const struct zone_span *span, int64
         offer_gap(c, span, after, b);
         return;
     case LOCAL_OVERLAP:
-        if (c->overlap != OVERLAP_SECOND) {
+        if (c->overlap != DST_OVERLAP_SECOND) {
             offer_running(c, span, span->before, after, b);
         }
-        if (c->overlap != OVERLAP_FIRST) {
+        if (c->overlap != DST_OVERLAP_FIRST) {
             offer_running(c, span, span->after, after, b);
         }
         return;
@@ -338,36 +338,36 @@ struct firing cron_next(const struct cron *c, const struct zone *z, utc_us after
     };
 }
 
-void cron_set_policies(struct cron *c, enum gap_policy gap, enum overlap_policy overlap)
+void cron_set_policies(struct cron *c, enum dst_gap_policy gap, enum dst_overlap_policy overlap)
 {
-    if (gap == GAP_AUTO) {
-        gap = c->follows_clock ? GAP_SKIP : GAP_AFTER;
+    if (gap == DST_GAP_AUTO) {
+        gap = c->follows_clock ? DST_GAP_SKIP : DST_GAP_AFTER;
     }
-    if (overlap == OVERLAP_AUTO) {
-        overlap = c->follows_clock ? OVERLAP_BOTH : OVERLAP_FIRST;
+    if (overlap == DST_OVERLAP_AUTO) {
+        overlap = c->follows_clock ? DST_OVERLAP_BOTH : DST_OVERLAP_FIRST;
     }
     c->gap = gap;
     c->overlap = overlap;
 }
 
-bool gap_policy_parse(const char *word, enum gap_policy *ret_policy)
+bool dst_gap_policy_parse(const char *word, enum dst_gap_policy *ret_policy)
 {
     static const char *const words[] = {"auto", "after", "shift", "skip"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (strcmp(word, words[i]) == 0) {
-            *ret_policy = (enum gap_policy)i;
+            *ret_policy = (enum dst_gap_policy)i;
             return true;
         }
     }
     return false;
 }
 
-bool overlap_policy_parse(const char *word, enum overlap_policy *ret_policy)
+bool dst_overlap_policy_parse(const char *word, enum dst_overlap_policy *ret_policy)
 {
     static const char *const words[] = {"auto", "first", "second", "both"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (strcmp(word, words[i]) == 0) {
-            *ret_policy = (enum overlap_policy)i;
+            *ret_policy = (enum dst_overlap_policy)i;
             return true;
         }
     }

@@ -30,19 +30,19 @@
 #define CRON_CATCH_UP_MAX_S (3 * 3600)
 
 /* What becomes of a nominal time that the clock jumps over. */
-enum gap_policy {
-    GAP_AUTO,  /* AFTER for fixed times, SKIP for jobs that follow the clock */
-    GAP_AFTER, /* at the first instant after the gap */
-    GAP_SHIFT, /* later by the length of the gap (02:30 fires at 03:30) */
-    GAP_SKIP,  /* it does not fire */
+enum dst_gap_policy {
+    DST_GAP_AUTO,  /* AFTER for fixed times, SKIP for jobs that follow the clock */
+    DST_GAP_AFTER, /* at the first instant after the gap */
+    DST_GAP_SHIFT, /* later by the length of the gap (02:30 fires at 03:30) */
+    DST_GAP_SKIP,  /* it does not fire */
 };
 
 /* Which of the two passes of an overlap fires. */
-enum overlap_policy {
-    OVERLAP_AUTO, /* FIRST for fixed times, BOTH for jobs that follow the clock */
-    OVERLAP_FIRST,
-    OVERLAP_SECOND,
-    OVERLAP_BOTH,
+enum dst_overlap_policy {
+    DST_OVERLAP_AUTO, /* FIRST for fixed times, BOTH for jobs that follow the clock */
+    DST_OVERLAP_FIRST,
+    DST_OVERLAP_SECOND,
+    DST_OVERLAP_BOTH,
 };
 
 /* One occurrence of a rule; the same for every kind of rule. */
@@ -71,10 +71,10 @@ struct cron {
     uint64_t years[4];         /* bit n: CRON_YEAR_MIN + n; when has_years */
     bool has_years;
     bool day_restricted, weekday_restricted;
-    bool both_days;      /* "+": both restricted day fields must match, otherwise either */
-    bool follows_clock;  /* second, minute or hour begins with "*" */
-    enum gap_policy gap; /* never AUTO after cron_parse */
-    enum overlap_policy overlap;
+    bool both_days;          /* "+": both restricted day fields must match, otherwise either */
+    bool follows_clock;      /* second, minute or hour begins with "*" */
+    enum dst_gap_policy gap; /* never AUTO after cron_parse */
+    enum dst_overlap_policy overlap;
 };
 
 /* Compile an expression, with the policies that AUTO stands for.
@@ -83,9 +83,9 @@ struct cron {
 MUST_USE enum status cron_parse(const char *text, struct cron *ret_cron, struct error *err);
 
 /* Choose policies; AUTO stands for the class of the job, fixed or following the clock. */
-void cron_set_policies(struct cron *c, enum gap_policy gap, enum overlap_policy overlap);
-bool gap_policy_parse(const char *word, enum gap_policy *ret_policy);
-bool overlap_policy_parse(const char *word, enum overlap_policy *ret_policy);
+void cron_set_policies(struct cron *c, enum dst_gap_policy gap, enum dst_overlap_policy overlap);
+bool dst_gap_policy_parse(const char *word, enum dst_gap_policy *ret_policy);
+bool dst_overlap_policy_parse(const char *word, enum dst_overlap_policy *ret_policy);
 
 /* The first firing strictly after an instant. It looks ahead 400 years from there, a whole cycle
  * of the calendar; work is bounded by the calendar months in that. Thread: any. */

@@ -213,7 +213,7 @@ enum status cron_parse(const char *text, struct cron *ret_cron, struct error *er
     if (s != STATUS_OK) {
         return s;
     }
-    cron_set_policies(&c, GAP_AUTO, OVERLAP_AUTO);
+    cron_set_policies(&c, DST_GAP_AUTO, DST_OVERLAP_AUTO);
     struct local_time first;
     if (!cron_nominal_from(&c, (struct local_time){0}, &first)) {
         return error_set(err, STATUS_INVALID,

@@ -1,4 +1,5 @@
-/* SHA-256 of memory, a file or a stream. The only user of OpenSSL. */
+/* SHA-256 of memory, a file or a stream. The only user of OpenSSL.
+ * Thread: any; one object is one thread's at a time. */
 #ifndef RS_DIGEST_H
 #define RS_DIGEST_H
 
@@ -17,7 +18,8 @@ void digest_free(struct digest *d);
 /* Take n bytes in. Returns: OK; FATAL (the digest cannot go on, do not finish it). */
 MUST_USE enum status digest_add(struct digest *d, const void *bytes, size_t n);
 
-/* The digest of all that was added; the object starts afresh, for the next stream. */
+/* The digest of all that was added; the object starts afresh, for the next stream.
+ * Returns: OK; FATAL (the digest cannot go on). */
 MUST_USE enum status digest_finish(struct digest *d, char ret_text[DIGEST_TEXT_MAX]);
 
 /* In one call. Returns: OK; FATAL (no memory). */

@@ -23,7 +23,6 @@
 #include "status.h"
 
 #define DISPATCH_CLIENT_ID_MAX 41 /* with NUL; longer ones crash some versions */
-#define DISPATCH_TOPIC_MAX     250
 #define DISPATCH_REASON_MAX    200
 
 struct dispatch_options {

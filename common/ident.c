@@ -19,6 +19,15 @@ static void random_bytes(unsigned char *out, size_t n)
     }
 }
 
+uint64_t random_number(void)
+{
+    unsigned char bytes[sizeof(uint64_t)];
+    uint64_t value = 0;
+    random_bytes(bytes, sizeof bytes);
+    memcpy(&value, bytes, sizeof value);
+    return value;
+}
+
 static void uuid_format(const unsigned char b[16], char text[UUID_TEXT_MAX])
 {
     (void)snprintf(text, UUID_TEXT_MAX,

@@ -3,6 +3,7 @@
 #define RS_IDENT_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "clock.h"
 #include "status.h"
@@ -17,6 +18,9 @@ void uuid_random(char ret_text[UUID_TEXT_MAX]);
 /* Version 7: 48 bits of `ms` since the epoch, then random. Time-ordered so that index inserts stay
  * local; a promoted standby hands sequence values out again, so ids never come from a sequence. */
 void uuid_time_ordered(utc_us at, char ret_text[UUID_TEXT_MAX]);
+
+/* 64 random bits: jitter, not secrets. Thread: any. Never fails, as uuid_random. */
+uint64_t random_number(void);
 
 /* Is text a UUID in the canonical form, any version, either case? */
 bool uuid_is_valid(const char *text);

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "clock.h"
+
 #define LINE_MAX_BYTES 2048
 
 static struct {
@@ -90,6 +92,13 @@ void log_event(enum log_level level, const char *event, const char *fields, ...)
         n = snprintf(line, room, "<%d>", level_priority(level));
     }
     size_t used = n > 0 ? (size_t)n : 0;
+    if (!log_state.journal) {
+        /* The journal stamps its lines itself; a file or a terminal does not. */
+        char stamp[CLOCK_STAMP_MAX];
+        clock_stamp(stamp);
+        n = snprintf(line + used, room - used, "time=%s ", stamp);
+        used += n > 0 ? (size_t)n : 0;
+    }
     n = snprintf(line + used, room - used, "level=%s program=%s event=\"%s\"", level_word(level),
                  log_state.program, event);
     used += n > 0 ? (size_t)n : 0;

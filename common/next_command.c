@@ -41,12 +41,12 @@ static enum status count_parse(const char *text, long *ret_count, struct error *
 static enum status policies_parse(const struct next_cron_arguments *a, struct cron *c,
                                   struct error *err)
 {
-    enum gap_policy gap = GAP_AUTO;
-    enum overlap_policy overlap = OVERLAP_AUTO;
-    if (a->dst_gap != NULL && !gap_policy_parse(a->dst_gap, &gap)) {
+    enum dst_gap_policy gap = DST_GAP_AUTO;
+    enum dst_overlap_policy overlap = DST_OVERLAP_AUTO;
+    if (a->dst_gap != NULL && !dst_gap_policy_parse(a->dst_gap, &gap)) {
         return error_set(err, STATUS_INVALID, "--dst-gap: write auto, after, shift or skip");
     }
-    if (a->dst_overlap != NULL && !overlap_policy_parse(a->dst_overlap, &overlap)) {
+    if (a->dst_overlap != NULL && !dst_overlap_policy_parse(a->dst_overlap, &overlap)) {
         return error_set(err, STATUS_INVALID, "--dst-overlap: write auto, first, second or both");
     }
     cron_set_policies(c, gap, overlap);

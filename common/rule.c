@@ -16,11 +16,6 @@ bool rule_kind_parse(const char *word, enum rule_kind *ret_kind)
     return false;
 }
 
-const char *rule_kind_name(enum rule_kind kind)
-{
-    return KIND_NAMES[kind];
-}
-
 struct unit {
     const char *words[4]; /* NULL after the last */
     int64_t seconds;
@@ -216,6 +211,9 @@ enum status rule_parse(const struct rule_source *source, struct zone_set *zones,
         cron_set_policies(&r.cron, source->gap, source->overlap);
         break;
     case RULE_INTERVAL:
+        if (!utc_is_finite(source->anchor)) {
+            return error_set(err, STATUS_INVALID, "an interval needs a finite anchor");
+        }
         s = interval_parse(source->text, &r.length_s, err);
         r.anchor = source->anchor;
         break;
@@ -275,6 +273,21 @@ struct firing rule_next(const struct rule *r, utc_us after)
         return once_next(r, after);
     }
     return (struct firing){.found = false};
+}
+
+struct firing rule_next_within(const struct rule *r, utc_us after, struct rule_bounds bounds)
+{
+    if (bounds.starts_at.us == UTC_UNBOUNDED.us) {
+        return (struct firing){.found = false};
+    }
+    if (utc_is_finite(bounds.starts_at) && after.us < bounds.starts_at.us - 1) {
+        after.us = bounds.starts_at.us - 1; /* a firing at the start counts */
+    }
+    struct firing f = rule_next(r, after);
+    if (f.found && !utc_is_none(bounds.ends_at) && f.at.us >= bounds.ends_at.us) {
+        return (struct firing){.found = false};
+    }
+    return f;
 }
 
 bool rule_fires_at_most_once_a_local_day(const struct rule *r)

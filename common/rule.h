@@ -5,7 +5,7 @@
  *           "90 s"; a day is 24 hours whatever the clocks do. At least 1 second.
  * once      "YYYY-MM-DDTHH:MM[:SS]" in the zone; with an offset or Z behind it, that instant. A
  *           local time in a gap or an overlap is refused with the two instants it could mean.
- * The kind `rrule` is not there yet. Start and end of a schedule are the caller's.
+ * The kind `rrule` is not there yet.
  * rule_next is pure; rule_parse may read the zone's file through the set. */
 #ifndef RS_RULE_H
 #define RS_RULE_H
@@ -27,10 +27,10 @@ enum rule_kind {
 struct rule_source {
     const char *kind; /* "cron", "interval", "once" */
     const char *text;
-    const char *zone;    /* IANA name; for an interval it only says what local date a firing has */
-    utc_us anchor;       /* interval: its first firing and the phase of all others */
-    enum gap_policy gap; /* cron */
-    enum overlap_policy overlap; /* cron */
+    const char *zone; /* IANA name; for an interval it only says what local date a firing has */
+    utc_us anchor;    /* interval: its first firing and the phase of all others; finite */
+    enum dst_gap_policy gap;         /* cron */
+    enum dst_overlap_policy overlap; /* cron */
 };
 
 struct rule {
@@ -52,11 +52,20 @@ MUST_USE enum status rule_parse(const struct rule_source *source, struct zone_se
  * Thread: any. */
 struct firing rule_next(const struct rule *r, utc_us after);
 
+/* A schedule's start and end. A start of UTC_UNBOUNDED and an end of UTC_PAST mean never. */
+struct rule_bounds {
+    utc_us starts_at; /* no firing before; UTC_NONE: open */
+    utc_us ends_at;   /* no firing at or after; UTC_NONE: open */
+};
+
+/* The first firing strictly after an instant that start and end allow: what is planned and what is
+ * foretold. Thread: any. */
+struct firing rule_next_within(const struct rule *r, utc_us after, struct rule_bounds bounds);
+
 /* True for a cron with one time of day, and for once: the local date then names the firing. */
 bool rule_fires_at_most_once_a_local_day(const struct rule *r);
 
 bool rule_kind_parse(const char *word, enum rule_kind *ret_kind);
-const char *rule_kind_name(enum rule_kind kind);
 
 /* The length of an interval's text in seconds. Returns: OK, INVALID. */
 MUST_USE enum status interval_parse(const char *text, int64_t *ret_length_s, struct error *err);

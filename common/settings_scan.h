@@ -2,7 +2,8 @@
  *
  * It reads an integer beyond 32 bits modulo 2^32 unless it carries an L (4294969296 becomes 2000),
  * and its scanner ends the process when an included path cannot be read. So the text is scanned
- * first: such integers get their L, and @include is refused. */
+ * first: such integers get their L, and @include is refused.
+ * Thread: any. Blocks: on the file system. */
 #ifndef RS_SETTINGS_SCAN_H
 #define RS_SETTINGS_SCAN_H
 

@@ -2,8 +2,9 @@
  *
  * Opaque; what is asked over it is declared in the headers of those who ask (store_fence.h,
  * store_plan.h, store_claim.h ...). Each call is one statement, autocommit, small result
- * (DESIGN section 6), with a deadline (I10): at the deadline the statement is cancelled, the
- * connection is marked broken and the answer is TIMEOUT, which means "effect unknown". */
+ * (docs/architecture.md, "A protected write"), with a deadline (I10): at the deadline the statement
+ * is cancelled, the connection is marked broken and the answer is TIMEOUT, which means "effect
+ * unknown". */
 #ifndef RS_STORE_H
 #define RS_STORE_H
 
@@ -43,7 +44,8 @@ bool store_is_broken(const struct store *store);
  * the connection open (the caller guarantees that). Blocks: up to a few seconds on connect. */
 void store_cancel(struct store *store);
 
-/* LISTEN on a channel (a plain identifier). */
+/* LISTEN on a channel (a plain identifier). Returns: OK; INVALID; AGAIN; TIMEOUT. Thread: owner.
+ * Blocks: until deadline. */
 MUST_USE enum status store_listen(struct store *store, const char *channel, instant deadline,
                                   struct error *err);
 
@@ -54,7 +56,8 @@ int store_fd(const struct store *store);
  * Returns: OK, AGAIN (connection lost; the store is broken). */
 MUST_USE enum status store_take_notifications(struct store *store, unsigned *ret_count);
 
-/* clock_timestamp() of the server. */
+/* clock_timestamp() of the server. Returns: OK; AGAIN; TIMEOUT; CORRUPT (no instant of ours).
+ * Thread: owner. Blocks: until deadline. */
 MUST_USE enum status store_clock(struct store *store, instant deadline, utc_us *ret_now,
                                  struct error *err);
 

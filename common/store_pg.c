@@ -317,7 +317,7 @@ static PGconn *connect_start(const struct store_options *options, const char *pa
     return PQconnectStartParams(keys, values, 1);
 }
 
-/* What must hold on every connection (DESIGN section 6). */
+/* What must hold on every connection (docs/architecture.md, "A protected write"). */
 static enum status verify_connection(struct store *store, enum store_role role, instant deadline,
                                      struct error *err)
 {

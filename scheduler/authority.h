@@ -1,5 +1,5 @@
 /* What a protected write carries: who says it may write. Checked by equality in the same
- * transaction as the write (DESIGN sections 5 and 6, invariant I1). */
+ * transaction as the write (docs/architecture.md, "A protected write"; invariant I1). */
 #ifndef RS_AUTHORITY_H
 #define RS_AUTHORITY_H
 

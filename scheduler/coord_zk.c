@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "coord_zk.h"
@@ -16,20 +15,6 @@
 
 #define INBOX_MESSAGES 1024
 #define TURN_MS        1000 /* the loop turns at least this often, so that the watchdog sees it */
-
-uint64_t coord_random(void)
-{
-    uint64_t value = 0;
-    if (getrandom(&value, sizeof value, 0) != (ssize_t)sizeof value) {
-        value = (uint64_t)clock_now().ns; /* jitter only: spread matters, secrecy does not */
-    }
-    return value;
-}
-
-bool coord_is_up(const struct coord *c)
-{
-    return c->phase == PHASE_READY;
-}
 
 /* Operations ------------------------------------------------------------------------------ */
 
@@ -212,14 +197,14 @@ static enum status check_options(const struct coord_options *o, struct error *er
 {
     if (!root_is_valid(o->root)) {
         return error_set(err, STATUS_INVALID,
-                         "zookeeper.root \"%s\" is not a path: write for example "
+                         "zookeeper_root \"%s\" is not a path: write for example "
                          "\"/report-scheduler\"",
                          o->root);
     }
     if (strchr(o->servers, '[') != NULL || o->servers[0] == '\0' ||
         strlen(o->servers) >= sizeof((struct coord *)0)->servers) {
         return error_set(err, STATUS_INVALID,
-                         "zookeeper.servers \"%s\" is not a list \"host:port,host:port\" (IPv6 "
+                         "zookeeper \"%s\" is not a list \"host:port,host:port\" (IPv6 "
                          "without brackets: \"::1:2181\")",
                          o->servers);
     }

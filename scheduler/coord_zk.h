@@ -153,8 +153,6 @@ struct op *coord_op_new(struct coord *c, enum op_kind kind, unsigned scope);
 void coord_op_drop(struct op *op);
 void coord_tell(struct coord *c, unsigned scope, const struct coord_event *event);
 void coord_tell_all(struct coord *c, enum coord_event_type type, const char *text);
-uint64_t coord_random(void);
-bool coord_is_up(const struct coord *c); /* requests may be sent */
 
 /* coord_zk_session.c */
 void session_tick(struct coord *c, instant now); /* timers; opens, sets up, beats */

@@ -210,7 +210,7 @@ enum status zk_client_open(const struct zk_client_options *options, struct zk_cl
     if (client->handle == NULL) {
         free(client);
         return error_set(err, STATUS_AGAIN,
-                         "no ZooKeeper server of \"%s\" resolves; check zookeeper.servers",
+                         "no ZooKeeper server of \"%s\" resolves; check the setting zookeeper",
                          options->servers);
     }
     /* By default names are resolved on every pass of the I/O thread, and a failing resolver stops

@@ -42,7 +42,7 @@ void session_abandon(struct coord *c, const char *why, instant now)
     c->was_ready = false;
     c->heartbeat_sent = false;
     c->setup_running = false;
-    c->session_at = instant_add_ms(now, backoff_ms(&session_backoff, c->failures, coord_random()));
+    c->session_at = instant_add_ms(now, backoff_ms(&session_backoff, c->failures, random_number()));
 }
 
 /* Open ------------------------------------------------------------------------------------- */
@@ -62,7 +62,7 @@ static void session_open(struct coord *c, instant now)
         c->client = NULL;
         c->failures++;
         c->session_at =
-            instant_add_ms(now, backoff_ms(&session_backoff, c->failures, coord_random()));
+            instant_add_ms(now, backoff_ms(&session_backoff, c->failures, random_number()));
         log_event(LOG_LEVEL_WARN, "no session", "reason=%s", log_quote(err.text).text);
         coord_tell_all(c, COORD_SESSION_LOST, err.text);
         return;

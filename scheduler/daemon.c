@@ -44,6 +44,7 @@ static void signals_of_interest(sigset_t *set)
     (void)sigaddset(set, SIGTERM);
     (void)sigaddset(set, SIGINT);
     (void)sigaddset(set, SIGHUP);
+    (void)sigaddset(set, SIGUSR1);
 }
 
 void scheduler_block_signals(void)
@@ -169,6 +170,31 @@ static void tell_status(struct scheduler *d)
     }
 }
 
+/* What SIGUSR1 asks for: one line a scope, and one for its relay where this process leads. */
+static void log_scopes(struct scheduler *d)
+{
+    instant now = clock_now();
+    for (size_t i = 0; i < d->count; i++) {
+        struct scope_snapshot v = scope_read(d->scopes[i]);
+        log_event(LOG_LEVEL_INFO, "scope",
+                  "scope=%s state=%s since_ms=%lld generation=%lld ahead=%u failures=%u "
+                  "problem=%s",
+                  v.name, lifecycle_state_name(v.state),
+                  (long long)instant_ms_between(v.since, now), (long long)v.generation, v.ahead,
+                  v.failures, log_quote(v.problem).text);
+        if (v.has_relay) {
+            log_event(LOG_LEVEL_INFO, "relay",
+                      "scope=%s published=%llu deleted=%llu failed=%llu buried=%llu "
+                      "producers_made=%llu in_flight=%lld kafka=%s",
+                      v.name, (unsigned long long)v.relay.published,
+                      (unsigned long long)v.relay.deleted, (unsigned long long)v.relay.failed,
+                      (unsigned long long)v.relay.buried,
+                      (unsigned long long)v.relay.producers_made, (long long)v.relay.in_flight,
+                      v.relay.kafka_reachable ? "reachable" : "away");
+        }
+    }
+}
+
 static void look(struct scheduler *d)
 {
     instant now = clock_now();
@@ -201,6 +227,8 @@ static enum status take_signals(struct scheduler *d, struct error *err)
         if (info.ssi_signo == SIGHUP) {
             log_event(LOG_LEVEL_WARN, "reload is not supported yet: restart to apply settings",
                       NULL);
+        } else if (info.ssi_signo == SIGUSR1) {
+            log_scopes(d);
         } else if (d->stopping) {
             return error_set(err, STATUS_TIMEOUT, "a second signal ended the ordered stop");
         } else {

@@ -184,14 +184,22 @@ static void print_commands(FILE *to, unsigned commands)
 
 static void print_markdown(FILE *to)
 {
-    (void)fprintf(to, "| state | meaning | may write |\n| --- | --- | --- |\n");
+    (void)fputs("# Lifecycle of a scope on one replica\n\n"
+                "Printed by `reportctl lifecycle -o markdown` from the table that the scheduler "
+                "runs by.\n\n"
+                "## States\n\n"
+                "| state | meaning | may write |\n| --- | --- | --- |\n",
+                to);
     for (size_t i = 0; i < LIFECYCLE_STATES; i++) {
         const struct lifecycle_meaning *m = &lifecycle_meanings[i];
         (void)fprintf(to, "| %s | %s | %s |\n", state_names[i], m->meaning,
                       lifecycle_write_name(m->write));
     }
-    (void)fprintf(to, "\n| state | event | if | next | commands | reason | comment |\n"
-                      "| --- | --- | --- | --- | --- | --- | --- |\n");
+    (void)fputs("\n## Edges\n\n"
+                "An event without an edge in a state leaves the state as it is.\n\n"
+                "| state | event | if | next | commands | reason | comment |\n"
+                "| --- | --- | --- | --- | --- | --- | --- |\n",
+                to);
     for (size_t i = 0; i < lifecycle_row_count; i++) {
         const struct lifecycle_row *r = &lifecycle_rows[i];
         (void)fprintf(to, "| %s | %s | %s | %s | ", state_names[r->state], event_names[r->event],

@@ -1,8 +1,8 @@
-/* The life of one scope in this process: a pure, table-driven machine (DESIGN section 5).
+/* The life of one scope in this process: a pure, table-driven machine (docs/lifecycle.md).
  *
  * The scope thread feeds it events and carries out the commands it returns; it knows no clock, no
  * thread, no library. The table in lifecycle_table.c is the only place where an edge exists: the
- * machine, `reportctl lifecycle`, the documentation and the tests all read it. */
+ * machine, `reportctl lifecycle`, docs/lifecycle.md (its output) and the tests all read it. */
 #ifndef RS_LIFECYCLE_H
 #define RS_LIFECYCLE_H
 

@@ -1,5 +1,5 @@
-/* The lifecycle as data. Read it with DESIGN section 5; tests/unit/test_lifecycle.c holds the list
- * of edges that the design allows, and fails on any other. */
+/* The lifecycle as data. docs/lifecycle.md is printed from it; tests/unit/test_lifecycle.c holds
+ * the list of edges that the design allows, and fails on any other. */
 #include "lifecycle_table.h"
 
 const struct lifecycle_meaning lifecycle_meanings[LIFECYCLE_STATES] = {

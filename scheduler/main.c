@@ -19,6 +19,7 @@ static const char usage[] =
     "  --help            this text\n"
     "\n"
     "SIGTERM stops in order: drains, releases leadership, closes its session, within stop_ms.\n"
+    "SIGUSR1 writes each scope's state and its relay's counts to the log.\n"
     "Exit status: 0 stopped in order, 1 failed or stopped in haste, 2 wrong usage or settings.\n";
 
 enum {
@@ -74,7 +75,7 @@ static int run(const char *path, bool check_only)
     }
     int code = 0;
     if (check_only) {
-        (void)printf("%s: good\n", path);
+        (void)printf("%s: no faults\n", path);
     } else {
         code = serve(settings);
     }

@@ -54,23 +54,6 @@ static int64_t utc_us_between(utc_us b, utc_us a)
     return d;
 }
 
-/* The first firing after `after` that start and end allow. */
-static struct firing next_allowed(const struct rule *rule, utc_us after, utc_us starts_at,
-                                  utc_us ends_at)
-{
-    if (starts_at.us == UTC_UNBOUNDED.us) {
-        return (struct firing){0}; /* starts_at = 'infinity' */
-    }
-    if (!utc_is_none(starts_at)) {
-        after = utc_later(after, (utc_us){starts_at.us - 1}); /* a firing at the start counts */
-    }
-    struct firing f = rule_next(rule, after);
-    if (f.found && !utc_is_none(ends_at) && f.at.us >= ends_at.us) {
-        return (struct firing){0};
-    }
-    return f;
-}
-
 /* One pass. The window is a ring of missed firings that are still undecided. */
 struct pass {
     const struct plan_subject *subject;
@@ -110,7 +93,8 @@ static void window_pop(struct pass *p)
 static bool firing_settle(struct pass *p, const struct firing *f, char ret_key[KEY_MAX_BYTES])
 {
     key_format(p->subject->form, f, ret_key);
-    if (strcmp(ret_key, p->previous_key) == 0) {
+    /* A rule that is being mended may repeat keys; its firings are only counted. */
+    if (!p->subject->mend && strcmp(ret_key, p->previous_key) == 0) {
         p->duplicate = true;
         return false;
     }
@@ -217,7 +201,8 @@ static void pass_run(struct pass *p)
     const struct plan_subject *s = p->subject;
     utc_us base = utc_later(s->switched_at, s->last_fire_at);
     size_t most = s->work_max > p->window_max ? s->work_max : p->window_max + 1;
-    struct firing f = next_allowed(s->rule, base, s->starts_at, s->ends_at);
+    struct rule_bounds bounds = {s->starts_at, s->ends_at};
+    struct firing f = rule_next_within(s->rule, base, bounds);
     bool going = true;
     bool due = false;
     while (going) {
@@ -228,7 +213,7 @@ static void pass_run(struct pass *p)
         p->result.work++;
         going = firing_take(p, &f);
         if (going) {
-            f = next_allowed(s->rule, f.at, s->starts_at, s->ends_at);
+            f = rule_next_within(s->rule, f.at, bounds);
         }
     }
     if (going && !due) {
@@ -278,8 +263,8 @@ enum status plan_schedule(const struct plan_subject *s, utc_us now, size_t subje
     return STATUS_OK;
 }
 
-enum status plan_switch(const struct plan_edit *e, struct plan_switch *ret_switch,
-                        struct error *err)
+enum status plan_switch_find(const struct plan_edit *e, struct plan_switch *ret_switch,
+                             struct error *err)
 {
     struct plan_switch w = {
         .switched_at = utc_later(e->effective_from, e->last_fire_at),
@@ -299,7 +284,8 @@ enum status plan_switch(const struct plan_edit *e, struct plan_switch *ret_switc
     }
     w.has_form = true;
     w.form = e->has_form ? e->form : needed;
-    w.next = next_allowed(e->rule, w.switched_at, e->starts_at, e->ends_at);
+    w.next =
+        rule_next_within(e->rule, w.switched_at, (struct rule_bounds){e->starts_at, e->ends_at});
     if (!w.next.found && e->once && utc_is_none(e->last_fire_at)) {
         return error_set(err, STATUS_INVALID,
                          "nothing will fire: the time was past when the schedule was written, or "

@@ -23,16 +23,9 @@
 #include "rule.h"
 #include "status.h"
 
-#define UTC_NONE            ((utc_us){INT64_MIN}) /* SQL NULL */
-#define UTC_UNBOUNDED       ((utc_us){INT64_MAX})
 #define PLANNER_MISSED_MAX  1000   /* misfire_max at most, as in SQL */
 #define PLANNER_WORK_MAX    100000 /* firings looked at for one schedule in one pass */
 #define PLANNER_PROBLEM_MAX 400
-
-static inline bool utc_is_none(utc_us t)
-{
-    return t.us == INT64_MIN;
-}
 
 enum misfire {
     MISFIRE_DEFAULT, /* run_all for date keys, run_latest for finer ones */
@@ -141,7 +134,7 @@ struct plan_switch {
  * everything due before effective_from.
  * Returns: OK; INVALID (the version cannot be planned; the text is its problem. *ret_switch is set
  * all the same, without a next firing). */
-MUST_USE enum status plan_switch(const struct plan_edit *e, struct plan_switch *ret_switch,
-                                 struct error *err);
+MUST_USE enum status plan_switch_find(const struct plan_edit *e, struct plan_switch *ret_switch,
+                                      struct error *err);
 
 #endif

@@ -49,10 +49,6 @@ enum status stored_rule_parse(const struct stored_rule *stored, struct zone_set 
         return error_set(err, STATUS_INVALID,
                          "anchor, starts_at and ends_at must lie in the years 1 to 9999");
     }
-    if (strcmp(stored->kind, "interval") == 0 &&
-        (utc_is_none(stored->anchor) || stored->anchor.us == UTC_UNBOUNDED.us)) {
-        return error_set(err, STATUS_INVALID, "an interval needs a finite anchor");
-    }
     struct rule_source source = {
         .kind = stored->kind,
         .text = stored->text,
@@ -60,9 +56,9 @@ enum status stored_rule_parse(const struct stored_rule *stored, struct zone_set 
         .anchor = stored->anchor,
     };
     enum status s = rule_parse(&source, zones, ret_rule, err);
-    /* A zone that is not installed or damaged here is as much this schedule's problem as a bad
-     * rule: it cannot be planned, and the others can. */
-    return s == STATUS_NOT_FOUND || s == STATUS_CORRUPT ? STATUS_INVALID : s;
+    /* A zone that the installed list does not know is the schedule's fault. One that is listed but
+     * missing or damaged is this replica's: another may plan it, so it never becomes a problem. */
+    return s == STATUS_NOT_FOUND ? STATUS_CORRUPT : s;
 }
 
 static enum status subject_fill(const struct due_row *row, const struct rule *rule,

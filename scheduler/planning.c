@@ -177,6 +177,9 @@ static enum status due_collect(struct planning *p, struct error *err)
         }
         if (s == STATUS_INVALID) {
             s = planning_blame(p, row->schedule, row->step, why.text, err);
+        } else if (s == STATUS_CORRUPT) {
+            planning_cannot_here(p, row->schedule, why.text);
+            s = STATUS_OK;
         }
         if (s != STATUS_OK) {
             return s;

@@ -38,9 +38,9 @@ struct planning_result {
     bool outbox;      /* outbox rows were written: wake the relay */
 };
 
-/* One bounded step of the loop in DESIGN section 8. After a NOTIFY pass notified = true.
- * Returns: OK; FENCED (step down); HELD; AGAIN/TIMEOUT (database trouble: the caller decides how
- * long to bear it); others are for a human and stop nothing else. */
+/* One bounded step of the loop: take changes in, plan what is due, tend jobs. After a NOTIFY pass
+ * notified = true. Returns: OK; FENCED (step down); HELD; AGAIN/TIMEOUT (database trouble: the
+ * caller decides how long to bear it); others are for a human and stop nothing else. */
 MUST_USE enum status planning_step(struct planning *p, const struct authority *a,
                                    struct store *store, bool notified,
                                    struct planning_result *ret_result, struct error *err);

@@ -44,13 +44,25 @@ static enum status old_version_plan(struct planning *p, const struct due_row *ro
     struct plan_batch *b = p->batch;
     struct plan_bounds bounds = {change->effective_from, *course == CHANGE_MEND};
     enum status s = plan_batch_add(b, row, p->due.now, bounds, p->zones, err);
+    if (s == STATUS_INVALID && *course == CHANGE_MEND && !change->ended) {
+        /* The broken rule names no firings. What the mended one would have fired meanwhile is what
+         * people miss: that is the gap (I3). */
+        struct due_row mended = *row;
+        mended.rule = change->rule;
+        s = plan_batch_add(b, &mended, p->due.now, bounds, p->zones, err);
+    }
+    if (s == STATUS_CORRUPT) {
+        *course = CHANGE_WAIT;
+        planning_cannot_here(p, row->schedule, err != NULL ? err->text : "");
+        return STATUS_OK;
+    }
     if (s == STATUS_FULL) {
         *course = CHANGE_WAIT;
         p->result.more = b->count > 0;
         return STATUS_OK;
     }
     if (s == STATUS_INVALID) {
-        /* A rule that cannot be planned had no firings that anybody could name. */
+        /* Neither the old rule nor the new one names firings: the gap waits for one that does. */
         if (*course == CHANGE_MEND) {
             *course = CHANGE_TAKE;
             return STATUS_OK;
@@ -140,10 +152,10 @@ static enum status take_in_fill(struct planning *p, const struct change_row *c,
         edit.rule = s == STATUS_OK ? &rule : NULL;
     }
     if (s != STATUS_OK && s != STATUS_INVALID) {
-        return error_set(err, STATUS_AGAIN, "%s", why.text);
+        return error_set(err, s == STATUS_CORRUPT ? s : STATUS_AGAIN, "%s", why.text);
     }
     bool bad = s == STATUS_INVALID;
-    bad = plan_switch(&edit, &row.where, bad ? NULL : &why) != STATUS_OK || bad;
+    bad = plan_switch_find(&edit, &row.where, bad ? NULL : &why) != STATUS_OK || bad;
     if (bad) {
         (void)snprintf(row.problem, sizeof row.problem, "%.*s", (int)sizeof row.problem - 1,
                        why.text);
@@ -155,6 +167,7 @@ static enum status take_in_fill(struct planning *p, const struct change_row *c,
 enum status planning_take_changes(struct planning *p, bool *ret_more, struct error *err)
 {
     struct store_call call;
+    struct error why = {0};
     enum change_course courses[PLAN_SCHEDULES_MAX];
     enum status s = planning_call(p, &call, err);
     if (s == STATUS_OK) {
@@ -170,8 +183,17 @@ enum status planning_take_changes(struct planning *p, bool *ret_more, struct err
     s = old_versions_plan(p, courses, err);
     size_t count = 0;
     for (size_t i = 0; i < p->changes.count && s == STATUS_OK; i++) {
-        if (courses[i] == CHANGE_TAKE) {
-            s = take_in_fill(p, &p->changes.rows[i], &p->take_in[count++], err);
+        if (courses[i] != CHANGE_TAKE) {
+            continue;
+        }
+        s = take_in_fill(p, &p->changes.rows[i], &p->take_in[count], &why);
+        if (s == STATUS_CORRUPT) {
+            planning_cannot_here(p, p->changes.rows[i].schedule, why.text);
+            s = STATUS_OK;
+        } else if (s == STATUS_OK) {
+            count++;
+        } else {
+            (void)error_set(err, s, "%s", why.text);
         }
     }
     size_t taken = 0;

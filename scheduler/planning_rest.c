@@ -7,29 +7,25 @@ void rest_clear(struct rest_table *t)
     t->count = 0;
 }
 
-static struct rest *entry_of(struct rest_table *t, const char *schedule)
+/* t->count when there is none. */
+static size_t index_of(const struct rest_table *t, const char *schedule)
 {
-    for (size_t i = 0; i < t->count; i++) {
-        if (strcmp(t->entries[i].schedule, schedule) == 0) {
-            return &t->entries[i];
-        }
+    size_t i = 0;
+    while (i < t->count && strcmp(t->entries[i].schedule, schedule) != 0) {
+        i++;
     }
-    return NULL;
+    return i;
 }
 
 const struct rest *rest_find(const struct rest_table *t, const char *schedule)
 {
-    for (size_t i = 0; i < t->count; i++) {
-        if (strcmp(t->entries[i].schedule, schedule) == 0) {
-            return &t->entries[i];
-        }
-    }
-    return NULL;
+    size_t i = index_of(t, schedule);
+    return i < t->count ? &t->entries[i] : NULL;
 }
 
 bool rest_is_on(const struct rest_table *t, const char *schedule, instant now)
 {
-    const struct rest *r = t->count == 0 ? NULL : rest_find(t, schedule);
+    const struct rest *r = rest_find(t, schedule);
     return r != NULL && instant_before(now, r->until);
 }
 
@@ -37,14 +33,14 @@ bool rest_is_on(const struct rest_table *t, const char *schedule, instant now)
  * it would soon be tried again anyway. */
 static struct rest *entry_get(struct rest_table *t, const char *schedule)
 {
-    struct rest *r = entry_of(t, schedule);
-    if (r != NULL) {
-        return r;
+    size_t at = index_of(t, schedule);
+    struct rest *r = &t->entries[0];
+    if (at < t->count) {
+        return &t->entries[at];
     }
     if (t->count < REST_MAX) {
         r = &t->entries[t->count++];
     } else {
-        r = &t->entries[0];
         for (size_t i = 1; i < t->count; i++) {
             r = instant_before(t->entries[i].until, r->until) ? &t->entries[i] : r;
         }
@@ -79,9 +75,9 @@ bool rest_fail(struct rest_table *t, const char *schedule, instant now, uint64_t
 
 void rest_forget(struct rest_table *t, const char *schedule)
 {
-    struct rest *r = t->count == 0 ? NULL : entry_of(t, schedule);
-    if (r != NULL) {
-        *r = t->entries[--t->count];
+    size_t at = index_of(t, schedule);
+    if (at < t->count) {
+        t->entries[at] = t->entries[--t->count];
     }
 }
 

@@ -46,6 +46,10 @@ MUST_USE enum status planning_write_batch(struct planning *p, struct error *err)
 MUST_USE enum status planning_write_take_in(struct planning *p, size_t count, size_t *ret_taken,
                                             struct error *err);
 
+/* This replica cannot plan the schedule (its tzdata is damaged); another may. Nothing durable is
+ * said of it: it rests here, longer each time, and the log tells. */
+void planning_cannot_here(struct planning *p, const char *schedule, const char *why);
+
 /* Take a schedule out of planning. A schedule that moved on meanwhile is left alone. */
 MUST_USE enum status planning_blame(struct planning *p, const char *schedule, int64_t step,
                                     const char *problem, struct error *err);

@@ -50,6 +50,13 @@ static bool fault_is_a_waits(const struct error *err)
     return false;
 }
 
+void planning_cannot_here(struct planning *p, const char *schedule, const char *why)
+{
+    log_event(LOG_LEVEL_ERROR, "schedule cannot be planned by this replica",
+              "scope=%s schedule=%s error=%s", p->authority->scope, schedule, log_quote(why).text);
+    (void)rest_fail(&p->rest, schedule, clock_now(), p->writes);
+}
+
 enum status planning_blame(struct planning *p, const char *schedule, int64_t step,
                            const char *problem, struct error *err)
 {
@@ -63,6 +70,11 @@ enum status planning_blame(struct planning *p, const char *schedule, int64_t ste
         log_event(LOG_LEVEL_WARN, "schedule has a problem", "scope=%s schedule=%s problem=%s",
                   p->authority->scope, schedule, log_quote(problem).text);
         p->next_known = false;
+    }
+    if ((s == STATUS_AGAIN || s == STATUS_TIMEOUT) && err != NULL && fault_is_a_waits(err)) {
+        /* Its row is locked: the others go on, and it is looked at again soon. */
+        rest_skip(&p->rest, schedule, clock_now());
+        return STATUS_OK;
     }
     return s == STATUS_CONFLICT ? STATUS_OK : s;
 }

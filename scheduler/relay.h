@@ -1,5 +1,5 @@
 /* The relay of one led scope: a thread that publishes outbox rows to Kafka and deletes a row only
- * after a delivery report without error (DESIGN section 9). Own connection, own producer. */
+ * after a delivery report without error (docs/guarantees.md). Own connection, own producer. */
 #ifndef RS_RELAY_H
 #define RS_RELAY_H
 
@@ -36,7 +36,8 @@ void relay_wake(struct relay *relay);
 /* True once a protected call of the relay was refused: the scope must step down. Thread: any. */
 bool relay_is_fenced(const struct relay *relay);
 
-/* Counters for people; a consistent copy. Thread: any. */
+/* Counters for people, since relay_start; a consistent copy. Thread: any. Blocks: never for long.
+ */
 struct relay_snapshot {
     uint64_t published, deleted, failed, buried, producers_made;
     int64_t in_flight;

@@ -132,11 +132,6 @@ int64_t window_low(struct relay_window *w, instant now)
     return w->low;
 }
 
-void window_reset_low(struct relay_window *w)
-{
-    w->low = 0;
-}
-
 bool window_fetched(struct relay_window *w, int64_t id)
 {
     w->low = id > w->low ? id : w->low;

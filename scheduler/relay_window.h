@@ -32,7 +32,6 @@ size_t window_room(const struct relay_window *w);
 /* The bound for the next fetch; goes back to 0 when RELAY_RESET_MS have passed since the last
  * time. */
 int64_t window_low(struct relay_window *w, instant now);
-void window_reset_low(struct relay_window *w);
 
 /* A row was fetched: the bound moves to it. True: publish it; false: it is in hand already. */
 bool window_fetched(struct relay_window *w, int64_t id);

@@ -38,13 +38,6 @@ enum status relay_work_begin(struct relay_work *w, const struct relay_options *o
     return STATUS_OK;
 }
 
-/* Jitter only: where the bits come from does not matter. */
-static uint64_t jitter(instant now)
-{
-    uint64_t x = (uint64_t)now.ns * UINT64_C(6364136223846793005);
-    return x ^ (x >> 33);
-}
-
 /* ---- State changes, one line each ------------------------------------------------------------ */
 
 static void store_note(struct relay_work *w, bool up, const struct error *why)
@@ -111,7 +104,7 @@ static bool store_went_well(struct relay_work *w, enum status s, const struct er
     instant now = clock_now();
     w->store_failures++;
     w->store_retry_at =
-        instant_add_ms(now, backoff_ms(&store_backoff, w->store_failures, jitter(now)));
+        instant_add_ms(now, backoff_ms(&store_backoff, w->store_failures, random_number()));
     store_note(w, false, why);
     if (store_is_broken(w->store)) {
         store_close(w->store);
@@ -135,7 +128,7 @@ static bool store_ready(struct relay_work *w)
     if (s != STATUS_OK) {
         w->store_failures++;
         w->store_retry_at =
-            instant_add_ms(now, backoff_ms(&store_backoff, w->store_failures, jitter(now)));
+            instant_add_ms(now, backoff_ms(&store_backoff, w->store_failures, random_number()));
         store_note(w, false, &why);
         return false;
     }
@@ -205,8 +198,8 @@ static void publisher_failed(struct relay_work *w, const struct error *why)
     instant now = clock_now();
     if (w->warm || w->publisher_failures == 0 || !instant_before(now, w->publisher_retry_at)) {
         w->publisher_failures++;
-        w->publisher_retry_at =
-            instant_add_ms(now, backoff_ms(&publisher_backoff, w->publisher_failures, jitter(now)));
+        w->publisher_retry_at = instant_add_ms(
+            now, backoff_ms(&publisher_backoff, w->publisher_failures, random_number()));
     }
     w->warm = false;
     publisher_note(w, false, why);

@@ -31,6 +31,8 @@ struct relay_work {
     struct relay_snapshot counters;
 };
 
+/* Set up an empty window; connections and the producer come with the turns. Returns: OK; FATAL (no
+ * memory). Owns: after OK, end with relay_work_end. Thread: relay. Blocks: never. */
 MUST_USE enum status relay_work_begin(struct relay_work *w, const struct relay_options *options,
                                       struct error *err);
 

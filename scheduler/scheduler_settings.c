@@ -58,7 +58,8 @@ static const struct setting scheduler_table[] = {
      .unit = "ms",
      .fallback = "2000",
      .why = "tickTime of the servers, which a client cannot see. Too low here makes the lease too "
-            "long; keep the servers' at T/8 or less, and syncLimit * tickTime at T/2 or less."},
+            "long; keep the servers' at T/5 or less (T/8 makes takeovers shorter), and syncLimit * "
+            "tickTime at T/2 or less."},
     {.key = "lease_margin_ms",
      .type = SETTING_INT,
      AT(lease_margin_ms),

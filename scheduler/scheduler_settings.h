@@ -1,4 +1,6 @@
-/* Settings of report-scheduler: what scheduler.conf may say. */
+/* Settings of report-scheduler: what scheduler.conf may say. Names in _ms are milliseconds; the
+ * meaning of each is in scheduler_settings.c, which also prints the reference.
+ * Thread: any, after loading read only. Blocks: loading, on the file system. */
 #ifndef RS_SCHEDULER_SETTINGS_H
 #define RS_SCHEDULER_SETTINGS_H
 

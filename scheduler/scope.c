@@ -322,6 +322,10 @@ struct scope_snapshot scope_read(struct scope *scope)
 {
     (void)pthread_mutex_lock(&scope->view_mutex);
     struct scope_snapshot copy = scope->view;
+    copy.has_relay = scope->relay != NULL;
+    if (copy.has_relay) {
+        copy.relay = relay_read(scope->relay);
+    }
     (void)pthread_mutex_unlock(&scope->view_mutex);
     return copy;
 }

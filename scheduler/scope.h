@@ -11,6 +11,7 @@
 #include "coord.h"
 #include "ident.h"
 #include "lifecycle.h"
+#include "relay.h"
 #include "status.h"
 
 struct scope;
@@ -64,6 +65,8 @@ struct scope_snapshot {
     unsigned ahead;    /* candidates before us, while FOLLOWING */
     unsigned failures; /* fruitless tries in a row */
     char problem[256]; /* last error, "" when none stands */
+    bool has_relay;    /* only a leader has one; false: `relay` is zero */
+    struct relay_snapshot relay;
 };
 struct scope_snapshot scope_read(struct scope *scope);
 

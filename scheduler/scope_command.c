@@ -7,6 +7,16 @@
 
 static const struct backoff life_backoff = {.base_ms = 200, .most_ms = 30000};
 
+/* Put another relay in its place; the one before is the caller's to end. */
+static struct relay *relay_exchange(struct scope *s, struct relay *relay)
+{
+    (void)pthread_mutex_lock(&s->view_mutex);
+    struct relay *before = s->relay;
+    s->relay = relay;
+    (void)pthread_mutex_unlock(&s->view_mutex);
+    return before;
+}
+
 void scope_begin_relay(struct scope *s)
 {
     struct error err = {.text = ""};
@@ -23,17 +33,19 @@ void scope_begin_relay(struct scope *s)
         .window = s->options.relay_window,
         .statement_ms = s->options.statement_ms,
     };
-    if (relay_start(&options, &s->relay, &err) != STATUS_OK) {
-        s->relay = NULL; /* planning goes on: the pull path serves the jobs; tried again */
+    struct relay *relay = NULL;
+    if (relay_start(&options, &relay, &err) == STATUS_OK) {
+        (void)relay_exchange(s, relay);
+    } else { /* planning goes on: the pull path serves the jobs; tried again */
         scope_set_problem(s, "no relay", &err);
     }
 }
 
 void scope_end_relay(struct scope *s, instant deadline)
 {
-    if (s->relay != NULL) {
-        relay_stop(s->relay, deadline);
-        s->relay = NULL;
+    struct relay *relay = relay_exchange(s, NULL); /* out of sight before it is freed */
+    if (relay != NULL) {
+        relay_stop(relay, deadline);
         scope_mark_turn(s);
     }
 }
@@ -70,7 +82,7 @@ static void note(struct scope *s, const struct lifecycle_outcome *outcome)
 static void back_off(struct scope *s)
 {
     s->failures++;
-    s->backoff_until = scope_in_ms(backoff_ms(&life_backoff, s->failures, scope_random()));
+    s->backoff_until = scope_in_ms(backoff_ms(&life_backoff, s->failures, random_number()));
     s->meet_wanted = false;
     s->established = false;
     planning_free(s->planning);

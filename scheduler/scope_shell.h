@@ -1,4 +1,4 @@
-/* Inside of a scope's thread. Included by scope.c and scope_work.c only. */
+/* Inside of a scope's thread. Included by scope*.c only. */
 #ifndef RS_SCOPE_SHELL_H
 #define RS_SCOPE_SHELL_H
 
@@ -30,8 +30,9 @@ struct scope {
                                     Held across the cancel, since the connection must stay. */
     struct store *store;
 
-    pthread_mutex_t view_mutex; /* protects `view` */
+    pthread_mutex_t view_mutex; /* protects the two below */
     struct scope_snapshot view;
+    struct relay *relay; /* replaced by the owner, read by others: held while they do */
 
     /* Below: scope thread only. */
     struct lifecycle life;
@@ -46,7 +47,6 @@ struct scope {
                          release */
     unsigned ahead;
     struct planning *planning;
-    struct relay *relay;
     bool notified;
 
     unsigned failures, store_failures, prepare_failures;
@@ -71,7 +71,6 @@ void scope_set_problem(struct scope *s, const char *what, const struct error *er
 #define SCOPE_RETRY_MS 200
 #define SCOPE_PING_MS  5000 /* a follower's connection is tried this often */
 
-uint64_t scope_random(void);
 instant scope_in_ms(int64_t ms);
 instant scope_statement_deadline(const struct scope *s);
 /* Does the lease hold now? Asked before each statement that leads (I8). */

@@ -6,17 +6,6 @@
 
 static const struct backoff store_backoff = {.base_ms = 100, .most_ms = 3000};
 
-uint64_t scope_random(void)
-{
-    char text[UUID_TEXT_MAX];
-    uint64_t value = 0;
-    uuid_random(text);
-    for (const char *p = text; *p != '\0'; p++) {
-        value = value * 31 + (unsigned char)*p;
-    }
-    return value;
-}
-
 instant scope_in_ms(int64_t ms)
 {
     return instant_add_ms(clock_now(), ms);
@@ -100,7 +89,7 @@ enum status scope_have_store(struct scope *s)
     }
     store_close(store);
     s->store_failures++;
-    s->store_retry_at = scope_in_ms(backoff_ms(&store_backoff, s->store_failures, scope_random()));
+    s->store_retry_at = scope_in_ms(backoff_ms(&store_backoff, s->store_failures, random_number()));
     if (status != STATUS_FENCED) {
         scope_set_problem(s, "no database", &err);
     }

@@ -1,5 +1,6 @@
-/* What the scope thread asks the database about authority: the fence of DESIGN section 6, over the
- * store port. Each call is one server function, one round trip, autocommit. */
+/* What the scope thread asks the database about authority: the fence of docs/architecture.md,
+ * "A protected write", over the store port. Each call is one server function, one round trip,
+ * autocommit. Thread: the connection's owner. Blocks: until its deadline. */
 #ifndef RS_STORE_FENCE_H
 #define RS_STORE_FENCE_H
 
@@ -42,7 +43,8 @@ MUST_USE enum status fence_establish(struct store *store, const struct authority
 /* Was the last failure of fence_establish a wait for older writers? */
 bool fence_is_busy(const struct error *err);
 
-/* End registered backends of lower generations of this scope. *ret_ended: how many. */
+/* End registered backends of lower generations of this scope. *ret_ended: how many.
+ * Returns: OK; FENCED; AGAIN; TIMEOUT. */
 MUST_USE enum status fence_terminate(struct store *store, const struct authority *a,
                                      instant deadline, int64_t *ret_ended, struct error *err);
 
@@ -65,7 +67,8 @@ struct fence_note {
     const char *reason;
 };
 
-/* Diary entry, unfenced: of a member that may write nothing else. */
+/* Diary entry, unfenced: of a member that may write nothing else.
+ * Returns: OK; AGAIN; TIMEOUT; INVALID (no such event). */
 MUST_USE enum status fence_note(struct store *store, const struct authority *a,
                                 const struct fence_note *note, instant deadline, struct error *err);
 

@@ -1,5 +1,6 @@
 /* Port: the outbox, as the relay sees it. Adapter: store_pg_outbox.c. Reads are plain SELECTs
- * without locks; nothing is held open while Kafka is waited for. */
+ * without locks; nothing is held open while Kafka is waited for. Memory is the caller's.
+ * Thread: the relay's, which owns the connection. Blocks: until call->deadline. */
 #ifndef RS_STORE_OUTBOX_H
 #define RS_STORE_OUTBOX_H
 
@@ -22,7 +23,8 @@ struct outbox_row {
  * AGAIN; TIMEOUT; INVALID. */
 MUST_USE enum status store_outbox_register(const struct store_call *call, struct error *err);
 
-/* The scope's rows with id > low, in id order, at most `limit`. Returns: OK; AGAIN; TIMEOUT; … */
+/* The scope's rows with id > low, in id order, at most `limit`. Returns: OK; AGAIN;
+ * TIMEOUT; CORRUPT. */
 MUST_USE enum status store_outbox_fetch(const struct store_call *call, int64_t low, size_t limit,
                                         struct outbox_row *ret_rows, size_t *ret_count,
                                         struct error *err);

@@ -49,8 +49,11 @@ utc_us cell_time(const PGresult *r, int row, int column, bool *out_of_range)
 {
     const char *text = PQgetvalue(r, row, column);
     utc_us t = UTC_NONE;
-    if (PQgetisnull(r, row, column) != 0 || strcmp(text, "-infinity") == 0) {
+    if (PQgetisnull(r, row, column) != 0) {
         return UTC_NONE;
+    }
+    if (strcmp(text, "-infinity") == 0) {
+        return UTC_PAST;
     }
     if (strcmp(text, "infinity") == 0) {
         return UTC_UNBOUNDED;

@@ -21,7 +21,7 @@ enum status verdict_status(const char *verdict, struct error *err);
 MUST_USE enum status verdict_query(const struct store_call *call, const char *sql, int count,
                                    const char *const *values, struct error *err);
 
-/* NULL gives UTC_NONE; -infinity too, infinity UTC_UNBOUNDED; what is no instant of ours sets
+/* NULL gives UTC_NONE, -infinity UTC_PAST, infinity UTC_UNBOUNDED; what is no instant of ours sets
  * *out_of_range (which may be NULL: then it is UTC_NONE). */
 utc_us cell_time(const PGresult *r, int row, int column, bool *out_of_range);
 

@@ -2,7 +2,12 @@
  *
  * Each call is one statement. Reads return rows as they are; what is written is checked again by
  * compare-and-set in the server, so nothing is locked in between. Protected calls carry the
- * authority and answer FENCED when it is not the accepted one any more. */
+ * authority and answer FENCED when it is not the accepted one any more.
+ *
+ * Thread of every store_* call: the connection's owner. Blocks: until call->deadline. Of all of
+ * them: AGAIN (transient, the connection may be broken); TIMEOUT (the effect is unknown); INVALID
+ * (the server refused the statement); CORRUPT (an answer that cannot be). Outputs are valid after
+ * OK only. */
 #ifndef RS_STORE_PLAN_H
 #define RS_STORE_PLAN_H
 
@@ -52,11 +57,11 @@ struct due_rows {
 MUST_USE enum status store_due(const struct store_call *call, size_t limit,
                                struct due_rows *ret_rows, struct error *err);
 
-/* The same for named schedules, due or not, in any order. */
+/* The same for named schedules, due or not, in any order. Returns: as store_due. */
 MUST_USE enum status store_progress_of(const struct store_call *call, const char *const *names,
                                        size_t count, struct due_rows *ret_rows, struct error *err);
 
-/* When the next firing is due (UTC_NONE: none), and the time now. */
+/* When the next firing is due (UTC_NONE: none), and the time now. Returns: as store_due. */
 MUST_USE enum status store_next_due(const struct store_call *call, utc_us *ret_next,
                                     utc_us *ret_now, struct error *err);
 
@@ -82,6 +87,7 @@ struct change_rows {
     utc_us now;
 };
 
+/* Edits to take in, the oldest of each schedule, at most `limit`. Returns: as store_due. */
 MUST_USE enum status store_changes(const struct store_call *call, size_t limit,
                                    struct change_rows *ret_rows, struct error *err);
 
@@ -143,7 +149,8 @@ MUST_USE enum status plan_batch_add(struct plan_batch *b, const struct due_row *
                                     struct plan_bounds bounds, struct zone_set *zones,
                                     struct error *err);
 
-/* Parse a stored definition. Returns: OK; INVALID (the text is the schedule's problem); FULL. */
+/* Parse a stored definition. Returns: OK; INVALID (the text is the schedule's problem); CORRUPT
+ * (this replica's time zone data is damaged: not the schedule's fault); FULL. */
 MUST_USE enum status stored_rule_parse(const struct stored_rule *stored, struct zone_set *zones,
                                        struct rule *ret_rule, struct error *err);
 
@@ -193,6 +200,8 @@ struct request_rows {
     size_t count;
 };
 
+/* What people asked of this scope and nobody has answered, oldest first, at most REQUESTS_MAX.
+ * Returns: as store_due. */
 MUST_USE enum status store_pending_requests(const struct store_call *call,
                                             struct request_rows *ret_rows, struct error *err);
 
@@ -200,6 +209,7 @@ MUST_USE enum status store_pending_requests(const struct store_call *call,
  * Returns: OK (done, refused with an answer, or taken by nobody any more); FENCED; HELD; … */
 MUST_USE enum status store_answer_trigger(const struct store_call *call, const char *request,
                                           const char *job_id, struct error *err);
+/* Answer a request that came too late as expired. Returns: OK; FENCED; AGAIN; TIMEOUT; INVALID. */
 MUST_USE enum status store_expire_request(const struct store_call *call, const char *request,
                                           struct error *err);
 

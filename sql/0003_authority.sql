@@ -1,4 +1,5 @@
--- Authority: the fence, who holds it, and the diary. DESIGN sections 5 and 6, invariants I1 and I2.
+-- Authority: the fence, who holds it, and the diary. See "A protected write" in docs/architecture.md and
+-- I1, I2 and I11 in docs/guarantees.md.
 --
 -- A protected write takes a shared advisory lock on the scope, then the fence row FOR SHARE, then
 -- compares with equality; establish takes the exclusive advisory lock first. Measured: an unlocked

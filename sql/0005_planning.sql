@@ -1,19 +1,20 @@
--- What the leader does: take in changes, plan, tend jobs, empty the outbox. Every
--- function is one protected write: one call, autocommit, small answer (DESIGN section 6).
+-- What the leader does: take in changes, plan, tend jobs, empty the outbox. due, progress_of, next_due
+-- and changes read; every other function it calls here is one protected write: one call, autocommit,
+-- small answer ("A protected write" in docs/architecture.md).
 
 SET ROLE report_owner;
 
 -- Reads. No locks: what is read here is checked again by compare-and-set when it is written.
 
 CREATE FUNCTION reports.due(p_scope text, p_limit integer)
-RETURNS TABLE (schedule text, version integer, step bigint, next_fire_at timestamptz, next_nominal timestamp,
-               next_offset_s integer, last_fire_at timestamptz, switched_at timestamptz, key_form text, kind text,
-               rule text, time_zone text, anchor timestamptz, starts_at timestamptz, ends_at timestamptz, misfire text,
-               misfire_max integer, misfire_age_us bigint, misfire_grace_us bigint, database_now timestamptz)
+RETURNS TABLE (schedule text, version integer, step bigint, next_fire_at timestamptz, last_fire_at timestamptz,
+               switched_at timestamptz, key_form text, kind text, rule text, time_zone text, anchor timestamptz,
+               starts_at timestamptz, ends_at timestamptz, misfire text, misfire_max integer, misfire_age_us bigint,
+               misfire_grace_us bigint, database_now timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT p.schedule, p.version, p.step, p.next_fire_at, p.next_nominal, p.next_offset_s, p.last_fire_at,
-           p.switched_at, p.key_form, v.kind, v.rule, v.time_zone, v.anchor, v.starts_at, v.ends_at, v.misfire,
-           v.misfire_max, (extract(epoch FROM v.misfire_age) * 1000000)::bigint,
+    SELECT p.schedule, p.version, p.step, p.next_fire_at, p.last_fire_at, p.switched_at, p.key_form, v.kind, v.rule,
+           v.time_zone, v.anchor, v.starts_at, v.ends_at, v.misfire, v.misfire_max,
+           (extract(epoch FROM v.misfire_age) * 1000000)::bigint,
            (extract(epoch FROM v.misfire_grace) * 1000000)::bigint, clock_timestamp()
       -- The sub-select makes the time a bound of the index scan; a bare volatile call would be a
       -- filter over every schedule of the scope.
@@ -31,14 +32,14 @@ COMMENT ON FUNCTION reports.due(text, integer) IS 'Schedules with something due,
 -- The same row for named schedules, due or not: before an edit is taken in, the version in force
 -- plans what was due under it. Ended ones are left out.
 CREATE FUNCTION reports.progress_of(p_scope text, p_schedules text[])
-RETURNS TABLE (schedule text, version integer, step bigint, next_fire_at timestamptz, next_nominal timestamp,
-               next_offset_s integer, last_fire_at timestamptz, switched_at timestamptz, key_form text, kind text,
-               rule text, time_zone text, anchor timestamptz, starts_at timestamptz, ends_at timestamptz, misfire text,
-               misfire_max integer, misfire_age_us bigint, misfire_grace_us bigint, database_now timestamptz)
+RETURNS TABLE (schedule text, version integer, step bigint, next_fire_at timestamptz, last_fire_at timestamptz,
+               switched_at timestamptz, key_form text, kind text, rule text, time_zone text, anchor timestamptz,
+               starts_at timestamptz, ends_at timestamptz, misfire text, misfire_max integer, misfire_age_us bigint,
+               misfire_grace_us bigint, database_now timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT p.schedule, p.version, p.step, p.next_fire_at, p.next_nominal, p.next_offset_s, p.last_fire_at,
-           p.switched_at, p.key_form, v.kind, v.rule, v.time_zone, v.anchor, v.starts_at, v.ends_at, v.misfire,
-           v.misfire_max, (extract(epoch FROM v.misfire_age) * 1000000)::bigint,
+    SELECT p.schedule, p.version, p.step, p.next_fire_at, p.last_fire_at, p.switched_at, p.key_form, v.kind, v.rule,
+           v.time_zone, v.anchor, v.starts_at, v.ends_at, v.misfire, v.misfire_max,
+           (extract(epoch FROM v.misfire_age) * 1000000)::bigint,
            (extract(epoch FROM v.misfire_grace) * 1000000)::bigint, clock_timestamp()
       FROM reports.schedule_progress p
       JOIN reports.schedule_version v ON v.schedule = p.schedule AND v.version = p.version
@@ -54,9 +55,9 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION reports.next_due(text) IS 'When the scope''s next firing is due, and the time now.';
 
--- One row a schedule with an edit not taken in: the progress that is (NULLs: none yet), the version
--- in force and the newest one. Versions in between are skipped over: their intervals hold no firing
--- that anybody saw, unless time passed between the edits; the leader plans up to the first of them.
+-- One row a schedule with edits not taken in: the oldest of them with its version, and the progress that
+-- is (NULLs: none yet). The leader goes one version at a time: it plans what was due before the edit
+-- under the version in force, takes the edit in, and sees the next edit in its next pass.
 CREATE FUNCTION reports.changes(p_scope text, p_limit integer)
 RETURNS TABLE (schedule text, change_id bigint, new_version integer, effective_from timestamptz, ended boolean,
                kind text, rule text, time_zone text, anchor timestamptz, starts_at timestamptz, ends_at timestamptz,
@@ -77,7 +78,8 @@ $$;
 COMMENT ON FUNCTION reports.changes(text, integer) IS 'The oldest edit of each schedule that the leader has not taken in.';
 
 -- Take in edits: each is one version further. `p_step` is what was read (NULL: no progress row was
--- there). Skipped rows (changed meanwhile, locked) stay in schedule_change and are returned.
+-- there). Edits whose progress row has changed meanwhile or is locked stay in schedule_change and are
+-- not in `taken`.
 CREATE FUNCTION reports.take_in(
     p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid,
     p_schedule text[], p_change bigint[], p_version integer[], p_step bigint[], p_switched_at timestamptz[],
@@ -112,7 +114,10 @@ BEGIN
                                 FOR UPDATE SKIP LOCKED) p
     ), updated AS (
         UPDATE reports.schedule_progress p
-           SET version = g.version, step = p.step + 1, switched_at = g.switched_at,
+           SET version = g.version, step = p.step + 1,
+               -- From one problem to the next nothing was planned: the gap still begins where the first began.
+               switched_at = CASE WHEN p.problem IS NOT NULL AND g.problem IS NOT NULL THEN p.switched_at
+                                  ELSE g.switched_at END,
                next_fire_at = CASE WHEN g.problem IS NULL AND NOT g.ended THEN g.next_fire_at END,
                next_nominal = g.next_nominal, next_offset_s = g.next_offset_s,
                key_form = coalesce(p.key_form, g.key_form), problem = g.problem,
@@ -236,6 +241,15 @@ BEGIN
           FROM unnest(g_schedule, g_from, g_to, g_from_key, g_to_key, g_firings, g_reason)
                AS g (schedule, from_at, to_at, from_key, to_key, firings, reason)
           JOIN moved m USING (schedule)
+    ), repeated AS (
+        -- I3: a firing whose key is taken (by a manual one, or before an edit) makes no second
+        -- occurrence, and is not just dropped either.
+        INSERT INTO reports.schedule_gap
+            (schedule, scope, from_fire_at, to_fire_at, from_key, to_key, firings, reason, version, incarnation, generation)
+        SELECT f.schedule, p_scope, f.fire_at, f.fire_at, f.occurrence_key, f.occurrence_key, 1, 'key_taken', f.version,
+               p_incarnation, p_generation
+          FROM firing f
+         WHERE NOT EXISTS (SELECT FROM made m WHERE m.schedule = f.schedule AND m.occurrence_key = f.occurrence_key)
     )
     SELECT (SELECT coalesce(array_agg(schedule), '{}') FROM moved), (SELECT count(*) FROM made)
       INTO advanced, planned;
@@ -262,15 +276,17 @@ END
 $$;
 COMMENT ON FUNCTION reports.mark_problem(text, bigint, bigint, uuid, text, bigint, text) IS 'Takes a schedule out of planning with a readable reason.';
 
--- Wait before the next attempt: doubles from base to cap, then 75 to 125 per cent of it, so that
--- jobs which failed together do not come back together.
+-- Wait before the next attempt: doubles from base to cap, then anything from 75 to 125 per cent of it, but
+-- never more than the cap, so that jobs which failed together do not come back together. Spread below
+-- the cap, not cut off at it: cut off, half of them would wait for exactly the cap.
 CREATE FUNCTION reports.retry_delay(p_base interval, p_cap interval, p_attempt integer) RETURNS interval
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
     -- In seconds, since an interval of days times 2^30 is out of range.
-    SELECT make_interval(secs => least(extract(epoch FROM p_base)::float8 * power(2, least(greatest(p_attempt - 1, 0), 30)),
-                                       extract(epoch FROM p_cap)::float8) * (0.75 + 0.5 * random()))
+    SELECT make_interval(secs => 0.75 * w.wait_s + (least(1.25 * w.wait_s, w.cap_s) - 0.75 * w.wait_s) * random())
+      FROM (SELECT least(c.base_s * power(2, least(greatest(p_attempt - 1, 0), 30)), c.cap_s) AS wait_s, c.cap_s
+              FROM (SELECT extract(epoch FROM p_base)::float8 AS base_s, extract(epoch FROM p_cap)::float8 AS cap_s) c) w
 $$;
-COMMENT ON FUNCTION reports.retry_delay(interval, interval, integer) IS 'Backoff with jitter after the given attempt.';
+COMMENT ON FUNCTION reports.retry_delay(interval, interval, integer) IS 'Backoff with jitter after the given attempt, never longer than the cap.';
 
 -- One round of care for jobs: sign of life; retries whose wait is over are queued and dispatched;
 -- claims that lapsed longer than the grace ago are closed as lost. Rows another session holds are

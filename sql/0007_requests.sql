@@ -107,6 +107,42 @@ END
 $$;
 COMMENT ON FUNCTION reports.date_of_key(text, date) IS 'The date a key begins with, otherwise the given one.';
 
+-- A mistyped key would make a second report of a date, under a name that blocks nothing.
+CREATE FUNCTION reports.check_key(p_schedule text, p_key text) RETURNS void
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    form text;
+    tail text := '(Z|[+-]\d\d:\d\d)?$';
+BEGIN
+    IF p_key !~ '^[A-Za-z0-9][A-Za-z0-9_.:+-]{0,126}$' THEN
+        RAISE EXCEPTION 'key % has characters that cannot stand in one, or is too long', quote_literal(p_key)
+            USING ERRCODE = 'check_violation', HINT = 'A key is 1 to 127 of letters, digits, _ . : + -';
+    END IF;
+    IF p_key !~ '^\d{4}-\d' THEN
+        RETURN;
+    END IF;
+    SELECT p.key_form INTO form FROM reports.schedule_progress p WHERE p.schedule = p_schedule;
+    IF NOT coalesce(CASE form WHEN 'date' THEN p_key ~ ('^\d{4}-\d\d-\d\d' || tail)
+                              WHEN 'minute' THEN p_key ~ ('^\d{4}-\d\d-\d\dT\d\d:\d\d' || tail)
+                              WHEN 'second' THEN p_key ~ ('^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d' || tail) END,
+                    p_key ~ ('^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?)?' || tail)) THEN
+        RAISE EXCEPTION 'key % begins like a date but is not the key of a firing of "%"', quote_literal(p_key), p_schedule
+            USING ERRCODE = 'invalid_parameter_value',
+                  HINT = CASE form WHEN 'minute' THEN 'Its keys look like 2030-04-12T06:00'
+                                   WHEN 'second' THEN 'Its keys look like 2030-04-12T06:00:30'
+                                   ELSE 'Its keys look like 2030-04-12' END
+                         || '; a key of your own must not begin with a date.';
+    END IF;
+    BEGIN
+        PERFORM substring(p_key FROM '^[0-9T:-]{10,19}')::timestamp;
+    EXCEPTION WHEN OTHERS THEN
+        RAISE EXCEPTION 'key % names a date or time that does not exist', quote_literal(p_key)
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Correct the date.';
+    END;
+END
+$$;
+COMMENT ON FUNCTION reports.check_key(text, text) IS 'Refuses a manual key that cannot be one, or that is nearly but not quite a key of the schedule''s own.';
+
 -- Asked by operators. Repeating a request id returns the first request.
 CREATE FUNCTION reports.request_trigger(p_request uuid, p_schedule text, p_key text, p_timeout interval,
                                         OUT state text, OUT answer text)
@@ -122,9 +158,7 @@ BEGIN
             RAISE EXCEPTION 'schedule "%" does not exist', p_schedule
                 USING ERRCODE = 'no_data_found', HINT = 'reportctl schedules lists them.';
         END IF;
-        IF p_key IS NOT NULL THEN
-            PERFORM p_key::reports.occurrence_key;
-        END IF;
+        PERFORM reports.check_key(p_schedule, p_key);
         -- The same id may be on its way twice at once: the second waits here and answers like the first.
         INSERT INTO reports.request (id, kind, scope, schedule, argument, deadline)
         VALUES (p_request, 'trigger', its_scope, p_schedule, p_key, clock_timestamp() + p_timeout)

@@ -3,9 +3,9 @@
 -- Each is cheap on big tables: a list that is ordered by its key and limited reads that many index
 -- entries; a count of something that may be large stops at a bound and says so (`capped`). The
 -- ledger of occurrences is kept for ever, so nothing here reads all of it. Views run with the rights
--- of their owner: readers need no right on the tables below. They say statement_timestamp(), never
--- clock_timestamp(): a volatile function would keep the planner from looking into a view, and a
--- limited list would read everything.
+-- of their owner: readers need no right on the tables below. People may read them by the default
+-- privileges of 0008. They say statement_timestamp(), never clock_timestamp(): a volatile function
+-- would keep the planner from looking into a view, and a limited list would read everything.
 
 SET ROLE report_owner;
 
@@ -36,7 +36,8 @@ SELECT f.scope,
        CASE WHEN f.generation = 0 THEN 'never led'
             WHEN f.released_at IS NOT NULL THEN 'no leader'
             WHEN f.activated_at IS NULL THEN 'preparing'
-            -- An idle leader beats every 5 seconds, a busy one every second.
+            -- Four beats of an idle leader, which beats every 5 seconds, a busy one every second: TEND_IDLE_MS and
+            -- TEND_MS in scheduler/planning.c. The comment on the column says the same number.
             WHEN p.beat_at < statement_timestamp() - interval '20 seconds' THEN 'silent'
             ELSE 'active' END AS state,
        CASE WHEN f.released_at IS NULL THEN f.member END AS leader,
@@ -49,7 +50,7 @@ SELECT f.scope,
   FROM reports.fence f
   LEFT JOIN reports.fence_pulse p ON p.scope = f.scope;
 COMMENT ON VIEW reports.v_leader IS 'Who leads each scope: state, accepted generation, since when, last sign of life.';
-COMMENT ON COLUMN reports.v_leader.state IS 'active; preparing; silent (no sign of life for 20 s); no leader (released); never led.';
+COMMENT ON COLUMN reports.v_leader.state IS 'active; preparing; silent (no sign of life for 20 s, four beats of an idle leader); no leader (released); never led.';
 COMMENT ON COLUMN reports.v_leader.since_at IS 'Since when the state is what it is (silent: since when it had been active).';
 
 CREATE VIEW reports.v_scope AS
@@ -249,7 +250,8 @@ COMMENT ON VIEW reports.v_outbox_load IS 'How full the outbox is; counting stops
 CREATE VIEW reports.v_problem AS
 SELECT 1 AS place, 'hold' AS kind, coalesce(h.scope, 'installation') AS subject, h.since_at,
        'held by ' || h.raised_by || ': ' || h.reason AS problem,
-       'nothing is planned or claimed until the hold is lifted' AS remedy
+       format('nothing is planned or claimed; to lift it: UPDATE reports.hold SET lifted_at = now(), lifted_by = session_user'
+              ' WHERE id = %s', h.id) AS remedy
   FROM reports.v_hold h
 UNION ALL
 SELECT 2, 'leader', s.scope, CASE s.state WHEN 'silent' THEN s.beat_at ELSE s.since_at END,
@@ -293,7 +295,9 @@ UNION ALL
 SELECT 8, 'jobs', x.scope, min(x.finished_at), format('jobs failed within a day: %s', count(*)),
        'reportctl jobs --state failed'
   FROM (SELECT j.scope, j.finished_at FROM reports.job j
-         WHERE j.state IN ('failed', 'cancelled', 'quarantined') AND j.state IN ('failed', 'quarantined')
+         -- These states are among those of the partial index job_ended_badly, so that it is read and not
+         -- every job of the day.
+         WHERE j.state IN ('failed', 'quarantined')
            AND j.id >= reports.job_id_floor(statement_timestamp() - interval '1 day')
          ORDER BY j.id DESC LIMIT 1000) x
  GROUP BY x.scope
@@ -311,14 +315,3 @@ COMMENT ON VIEW reports.v_problem IS 'What somebody should look at, most urgent 
 GRANT EXECUTE ON FUNCTION reports.job_id_floor(timestamptz), reports.offset_text(integer) TO report_reader, report_operator;
 
 RESET ROLE;
-
-DO $$
-DECLARE
-    v name;
-BEGIN
-    FOR v IN SELECT relname FROM pg_class
-              WHERE relnamespace = 'reports'::regnamespace AND relkind = 'v' AND relname LIKE 'v\_%' LOOP
-        EXECUTE format('GRANT SELECT ON reports.%I TO report_reader, report_operator', v);
-    END LOOP;
-END
-$$;

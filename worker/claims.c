@@ -187,6 +187,7 @@ enum status claims_add(struct claims *c, struct job *job, instant deadline)
         e->job = job;
         e->own.kill = KILL_NONE;
         e->own.deadline = deadline;
+        e->own.end = INSTANT_NEVER;
         e->own.wake_fd = -1;
         e->own.source_fd = -1;
         state_set(c, e, CLAIM_WAITING);
@@ -216,6 +217,8 @@ struct claim *claims_take(struct claims *c, int wake_fd, instant deadline)
         (void)ignored;
         e->own.wake_fd = wake_fd;
         e->outcome = (struct outcome){.kind = OUTCOME_FAILED, .rows = -1};
+        e->own.end =
+            instant_add_ms(instant_add_ms(clock_now(), e->job->timeout_ms), CLAIM_OVERTIME_MS);
         state_set(c, e, CLAIM_RUNNING);
     }
     (void)pthread_mutex_unlock(&c->mutex);
@@ -387,8 +390,9 @@ static size_t list_expire(struct claim_list *list, instant now, instant *next)
 {
     size_t killed = 0;
     for (struct claim *e = list->first; e != NULL; e = e->own.behind) {
-        if (instant_before(now, e->own.deadline)) {
-            *next = instant_min(*next, e->own.deadline);
+        instant until = instant_min(e->own.deadline, e->own.end);
+        if (instant_before(now, until)) {
+            *next = instant_min(*next, until);
         } else if (entry_kill(e, KILL_LOST)) {
             killed++;
         }

@@ -7,8 +7,10 @@
  *
  * Every claim has a deadline by CLOCK_BOOTTIME: the sending of the last renewal that succeeded,
  * plus the lease, minus a safety of at least a quarter of it (claim_deadline). claims_expire kills
- * what has passed it; it needs neither PostgreSQL nor a runner. All functions: any thread; blocking
- * ones say so. */
+ * what has passed it; it needs neither PostgreSQL nor a runner. A runner that hangs (a dead file
+ * system) must not keep its claim for ever either: CLAIM_OVERTIME_MS after the job's own timeout
+ * the claim is given up whatever the heartbeat says, and another worker gets the job. All
+ * functions: any thread; blocking ones say so. */
 #ifndef RS_CLAIMS_H
 #define RS_CLAIMS_H
 
@@ -20,6 +22,8 @@
 #include "outcome.h"
 #include "status.h"
 
+#define CLAIM_OVERTIME_MS 60000 /* kill, fsync and hash: far longer than a healthy runner needs */
+
 struct claims;
 
 /* Why a running job has to stop; a later word of the list overrides an earlier one. */
@@ -30,9 +34,9 @@ enum claim_kill {
     KILL_LOST,      /* the claim moved on, or its deadline passed: its outcome is nobody's */
 };
 
-/* One claim. Its address is stable until it is closed or dropped. `job` may be read, `outcome` is
- * written by the runner while RUNNING and read by the outcome writer while RECORDING; the rest
- * belongs to the table. */
+/* One claim. Its address is stable until it is closed or dropped. `job` may be read by whom it was
+ * handed to; `outcome` is written by the runner while RUNNING and read by the outcome writer while
+ * RECORDING; the rest belongs to the table and is touched under its mutex only. */
 struct claim {
     struct job *job;
     struct outcome outcome;
@@ -40,16 +44,11 @@ struct claim {
         int state;
         enum claim_kill kill;
         instant deadline;
-        int wake_fd;                   /* of the runner: written to when it is killed; -1 */
-        int source_fd;                 /* socket to cut when the deadline has passed; -1 */
+        instant end;   /* RUNNING: its timeout and CLAIM_OVERTIME_MS; no renewal moves it */
+        int wake_fd;   /* of the runner: written to when it is killed; -1 */
+        int source_fd; /* socket to cut when the deadline has passed; -1 */
         struct claim *before, *behind; /* in the list of its state, oldest first */
     } own;
-};
-
-struct claim_pair {
-    char job_id[UUID_TEXT_MAX];
-    char token[UUID_TEXT_MAX];
-    int64_t attempt;
 };
 
 struct claim_counts {

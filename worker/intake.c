@@ -3,10 +3,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "admission.h"
 #include "dispatch.h"
+#include "ident.h"
 #include "log.h"
 #include "message.h"
 #include "worker.h"
@@ -34,14 +34,6 @@ struct intake {
     struct message_position positions[BATCH_MAX];
     size_t count;
 };
-
-static uint64_t random_number(void)
-{
-    uint64_t value = 0;
-    ssize_t ignored = getrandom(&value, sizeof value, GRND_NONBLOCK);
-    (void)ignored; /* only jitter */
-    return value;
-}
 
 /* ---- claimed jobs into the table ---- */
 

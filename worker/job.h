@@ -54,6 +54,13 @@ struct job {
     char problem[200]; /* why it cannot be run at all; "" as a rule */
 };
 
+/* The database knows a claim by its job and token. */
+struct claim_pair {
+    char job_id[UUID_TEXT_MAX];
+    char token[UUID_TEXT_MAX];
+    int64_t attempt;
+};
+
 /* NULL when out of memory. Owns: job_free (NULL is fine). */
 struct job *job_new(void);
 void job_free(struct job *job);

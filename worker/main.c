@@ -52,7 +52,7 @@ static int run(const char *path, bool check_only)
         return 2;
     }
     if (check_only) {
-        (void)printf("%s: good\n", path);
+        (void)printf("%s: no faults\n", path);
         free(settings);
         return 0;
     }

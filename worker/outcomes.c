@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "log.h"
 #include "worker.h"
@@ -77,6 +78,27 @@ static void give_up(struct worker *w, struct claim *claim, const char *text)
     claims_close(w->claims, claim);
 }
 
+/* Is an outcome to blame? Data exceptions, constraint violations and exceptions raised on purpose
+ * are. Anything else (an I/O error, a revoked grant, a missing function) is the server's, however
+ * long it lasts: the report is made, so its file and its claim are kept and it is tried again. */
+static bool is_a_rows_fault(const struct error *err)
+{
+    return strncmp(err->code, "22", 2) == 0 || strncmp(err->code, "23", 2) == 0 ||
+           strncmp(err->code, "P0", 2) == 0;
+}
+
+static enum status outcomes_send(struct writer *x, struct claim *const *claims, size_t count,
+                                 enum outcome_verdict *ret_verdicts, struct error *err)
+{
+    struct outcome_report reports[BATCH];
+    for (size_t i = 0; i < count; i++) {
+        reports[i] =
+            (struct outcome_report){claims[i]->job->id, claims[i]->job->token, &claims[i]->outcome};
+    }
+    return store_record_outcomes(x->connection.store, reports, count,
+                                 instant_add_ms(clock_now(), STATEMENT_MS), ret_verdicts, err);
+}
+
 static enum status record(struct writer *x, struct claim **claims, size_t count);
 
 /* One bad row never stops a batch (I12): halve until the culprit stands alone, and report that one
@@ -93,15 +115,14 @@ static enum status record_refused(struct writer *x, struct claim **claims, size_
     char text[ERROR_TEXT_MAX + 64];
     (void)snprintf(text, sizeof text, "the outcome was refused by the database: %s", why->text);
     artifact_drop(x->w, &claim->outcome);
-    outcome_fail(&claim->outcome, OUTCOME_FAILED, false, text);
+    outcome_fail(&claim->outcome, OUTCOME_FAILED, true, text);
     claim->outcome.has_exit_code = false;
     enum outcome_verdict verdict;
     struct error err;
-    enum status s = store_record_outcomes(
-        x->connection.store, claims, 1, instant_add_ms(clock_now(), STATEMENT_MS), &verdict, &err);
+    enum status s = outcomes_send(x, claims, 1, &verdict, &err);
     if (s == STATUS_OK) {
         verdict_apply(x->w, claim, verdict);
-    } else if (s == STATUS_INVALID) {
+    } else if (s == STATUS_INVALID && is_a_rows_fault(&err)) {
         give_up(x->w, claim, err.text);
         s = STATUS_OK;
     } else {
@@ -114,16 +135,14 @@ static enum status record(struct writer *x, struct claim **claims, size_t count)
 {
     enum outcome_verdict verdicts[BATCH];
     struct error err = {0};
-    enum status s =
-        store_record_outcomes(x->connection.store, claims, count,
-                              instant_add_ms(clock_now(), STATEMENT_MS), verdicts, &err);
+    enum status s = outcomes_send(x, claims, count, verdicts, &err);
     if (s == STATUS_OK) {
         for (size_t i = 0; i < count; i++) {
             verdict_apply(x->w, claims[i], verdicts[i]);
         }
         return s;
     }
-    if (s == STATUS_INVALID && !store_is_broken(x->connection.store)) {
+    if (s == STATUS_INVALID && !store_is_broken(x->connection.store) && is_a_rows_fault(&err)) {
         return record_refused(x, claims, count, &err);
     }
     log_event(LOG_LEVEL_WARN, "outcomes not recorded, trying again", "status=%s count=%zu error=%s",

@@ -1,5 +1,5 @@
 /* The outcome writer: collects outcomes of all runners for a few milliseconds and records them in
- * one statement (reference: two commits a batch, not two a job). After a lost answer the same
+ * one statement: two commits a batch, not two a job. After a lost answer the same
  * outcomes are sent again under the same tokens. */
 #ifndef RS_OUTCOMES_H
 #define RS_OUTCOMES_H

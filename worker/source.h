@@ -12,8 +12,7 @@
 #include "job.h"
 #include "status.h"
 
-#define SOURCE_COLUMNS_MAX 1664       /* PostgreSQL's own bound */
-#define SOURCE_QUERY_MAX   (4u << 20) /* bytes after substitution */
+#define SOURCE_QUERY_MAX (4u << 20) /* bytes after substitution */
 
 struct source;
 

@@ -1,5 +1,6 @@
 /* What a worker asks of the database (sql/0006_claims.sql): register, claim, renew, report, and
  * what became of files. Each call is one statement on a connection of store.h, with its deadline.
+ * Thread: the connection's owner. Blocks: until the deadline.
  *
  * Every one can answer, besides what it names: AGAIN (transient), TIMEOUT (effect unknown), INVALID
  * with err->code "RS005" (STORE_ENDED): this worker incarnation has ended, register a new one. */
@@ -10,9 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "claims.h"
 #include "clock.h"
 #include "job.h"
+#include "outcome.h"
 #include "settings.h"
 #include "status.h"
 #include "store.h"
@@ -92,16 +93,21 @@ MUST_USE enum status store_heartbeat(struct store *store, const char *worker,
                                      const struct claim_pair *pairs, size_t count, instant deadline,
                                      struct heartbeat_reply *replies, struct error *err);
 
-/* Record the outcomes of claims (job ids differ); verdicts[i] belongs to claims[i]. */
+/* Record the outcomes of claims (job ids differ); verdicts[i] belongs to reports[i]. */
+struct outcome_report {
+    const char *job_id, *token;    /* borrowed for the call */
+    const struct outcome *outcome; /* borrowed for the call */
+};
 enum outcome_verdict {
     VERDICT_DONE,      /* recorded as reported */
     VERDICT_ALREADY,   /* it was recorded before: the repeat of a lost answer */
     VERDICT_OTHERWISE, /* recorded, but the job was cancelled meanwhile: no artifact */
     VERDICT_LOST,      /* the claim moved on: nothing was changed */
 };
-MUST_USE enum status store_record_outcomes(struct store *store, struct claim *const *claims,
-                                           size_t count, instant deadline,
-                                           enum outcome_verdict *ret_verdicts, struct error *err);
+MUST_USE enum status store_record_outcomes(struct store *store,
+                                           const struct outcome_report *reports, size_t count,
+                                           instant deadline, enum outcome_verdict *ret_verdicts,
+                                           struct error *err);
 
 /* A file found in a store; may it be removed? Only when the attempt is closed in the database and
  * no artifact row names the path (invariant I7). */

@@ -41,11 +41,11 @@ static void artifact_add(struct store_pg_array a[ARRAYS], const struct outcome *
     }
 }
 
-static void claim_add(struct store_pg_array a[ARRAYS], const struct claim *claim)
+static void report_add(struct store_pg_array a[ARRAYS], const struct outcome_report *report)
 {
-    const struct outcome *o = &claim->outcome;
-    store_pg_array_add(&a[ARRAY_IDS], claim->job->id);
-    store_pg_array_add(&a[ARRAY_TOKENS], claim->job->token);
+    const struct outcome *o = report->outcome;
+    store_pg_array_add(&a[ARRAY_IDS], report->job_id);
+    store_pg_array_add(&a[ARRAY_TOKENS], report->token);
     store_pg_array_add(&a[ARRAY_OUTCOMES], outcome_name(o->kind));
     store_pg_array_add(&a[ARRAY_RETRYABLE], o->retryable ? "t" : "f");
     store_pg_array_add(&a[ARRAY_ERRORS], o->error[0] == '\0' ? NULL : o->error);
@@ -75,23 +75,23 @@ static enum outcome_verdict verdict_of(const PGresult *r, int row, const struct 
     return differs ? VERDICT_OTHERWISE : VERDICT_DONE;
 }
 
-static void verdicts_read(const PGresult *r, struct claim *const *claims, size_t count,
+static void verdicts_read(const PGresult *r, const struct outcome_report *reports, size_t count,
                           enum outcome_verdict *verdicts)
 {
     for (size_t i = 0; i < count; i++) {
         verdicts[i] = VERDICT_LOST;
         for (int row = 0; row < PQntuples(r); row++) {
-            if (strcmp(PQgetvalue(r, row, 0), claims[i]->job->id) == 0) {
-                verdicts[i] = verdict_of(r, row, &claims[i]->outcome);
+            if (strcmp(PQgetvalue(r, row, 0), reports[i].job_id) == 0) {
+                verdicts[i] = verdict_of(r, row, reports[i].outcome);
                 break;
             }
         }
     }
 }
 
-enum status store_record_outcomes(struct store *store, struct claim *const *claims, size_t count,
-                                  instant deadline, enum outcome_verdict *ret_verdicts,
-                                  struct error *err)
+enum status store_record_outcomes(struct store *store, const struct outcome_report *reports,
+                                  size_t count, instant deadline,
+                                  enum outcome_verdict *ret_verdicts, struct error *err)
 {
     static const char sql[] =
         "SELECT job_id, verdict, state FROM"
@@ -103,7 +103,7 @@ enum status store_record_outcomes(struct store *store, struct claim *const *clai
         store_pg_array_reset(&arrays[a]);
     }
     for (size_t i = 0; i < count; i++) {
-        claim_add(arrays, claims[i]);
+        report_add(arrays, &reports[i]);
     }
     enum status s = STATUS_OK;
     for (int a = 0; a < ARRAYS; a++) {
@@ -119,7 +119,7 @@ enum status store_record_outcomes(struct store *store, struct claim *const *clai
         store_pg_array_free(&arrays[a]);
     }
     if (s == STATUS_OK) {
-        verdicts_read(r, claims, count, ret_verdicts);
+        verdicts_read(r, reports, count, ret_verdicts);
         PQclear(r);
     }
     return s;

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "backoff.h"
+#include "ident.h"
 #include "log.h"
 
 #define CONNECT_MS      5000
@@ -94,14 +94,6 @@ void wake_wait(int eventfd_number, int timeout_ms)
         ssize_t ignored = read(eventfd_number, &value, sizeof value);
         (void)ignored;
     }
-}
-
-static uint64_t random_number(void)
-{
-    uint64_t value = 0;
-    ssize_t ignored = getrandom(&value, sizeof value, GRND_NONBLOCK);
-    (void)ignored; /* only jitter */
-    return value;
 }
 
 enum status connection_ensure(struct connection *c, const struct worker *w)

@@ -1,5 +1,6 @@
 #include "worker_daemon.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -20,18 +21,20 @@
 #include "version.h"
 #include "worker.h"
 
+/* A stop takes at most drain_ms + kill_grace_ms + the last three: worker_settings.c and the unit
+ * say so, rounded up to 30 s. */
 #define GUARD_MS     100   /* how late a passed deadline is noticed, at most */
 #define COUNTS_MS    60000 /* between two lines of counters */
 #define HAND_BACK_MS 8000  /* beyond the kill grace, for programs to be gone */
 #define RECORD_MS    10000 /* for the last outcomes */
 #define LEAVE_MS     10000 /* for the consumer group and the last statement */
 #define STACK_BYTES  (1u << 20)
-#define HELPERS      4 /* threads beside the runners */
+#define THREADS      4 /* threads beside the runners */
 
 struct daemon {
     struct worker w;
-    pthread_t helpers[HELPERS];
-    size_t helper_count;
+    pthread_t threads[THREADS];
+    size_t thread_count;
     pthread_t runners[WORKER_SLOTS_MAX];
     size_t runner_count;
     int signals;
@@ -99,17 +102,17 @@ static enum status thread_start(pthread_t *thread, void *(*function)(void *), st
 
 static enum status threads_start(struct daemon *d, struct error *err)
 {
-    void *(*const helpers[HELPERS])(void *) = {heartbeat_main, outcomes_main, sweeper_main,
-                                               intake_main};
+    void *(*const mains[THREADS])(void *) = {heartbeat_main, outcomes_main, sweeper_main,
+                                             intake_main};
     enum status s = STATUS_OK;
     size_t slots = (size_t)d->w.settings->slots;
     while (s == STATUS_OK && d->runner_count < slots) {
         s = thread_start(&d->runners[d->runner_count], runner_main, &d->w, err);
         d->runner_count += s == STATUS_OK ? 1 : 0;
     }
-    while (s == STATUS_OK && d->helper_count < HELPERS) {
-        s = thread_start(&d->helpers[d->helper_count], helpers[d->helper_count], &d->w, err);
-        d->helper_count += s == STATUS_OK ? 1 : 0;
+    while (s == STATUS_OK && d->thread_count < THREADS) {
+        s = thread_start(&d->threads[d->thread_count], mains[d->thread_count], &d->w, err);
+        d->thread_count += s == STATUS_OK ? 1 : 0;
     }
     return s;
 }
@@ -245,8 +248,8 @@ static void threads_join(struct daemon *d)
     for (size_t i = 0; i < d->runner_count; i++) {
         (void)pthread_join(d->runners[i], NULL);
     }
-    for (size_t i = 0; i < d->helper_count; i++) {
-        (void)pthread_join(d->helpers[i], NULL);
+    for (size_t i = 0; i < d->thread_count; i++) {
+        (void)pthread_join(d->threads[i], NULL);
     }
 }
 
@@ -265,7 +268,9 @@ enum status worker_run(const struct worker_settings *settings, struct error *err
     signals_of_interest(&set);
     d->signals = signalfd(-1, &set, SFD_CLOEXEC);
     d->counts_at = instant_add_ms(clock_now(), COUNTS_MS);
-    s = keeper_find(&d->w, err);
+    s = d->signals >= 0
+            ? keeper_find(&d->w, err)
+            : error_set(err, STATUS_FATAL, "no descriptor for signals: %s", strerror(errno));
     if (s == STATUS_OK) {
         s = threads_start(d, err);
     }
@@ -278,7 +283,9 @@ enum status worker_run(const struct worker_settings *settings, struct error *err
     }
     threads_join(d);
     counts_log(d, true);
-    (void)close(d->signals);
+    if (d->signals >= 0) {
+        (void)close(d->signals);
+    }
     worker_done(&d->w);
     free(d);
     return s;

@@ -199,7 +199,8 @@ static const struct setting worker_table[] = {
      .max = 86400000,
      .fallback = "30000",
      .why = "At a stop, running jobs may finish for so long; the rest is handed back and does not "
-            "count as an attempt. systemd's TimeoutStopSec must be half a minute longer."},
+            "count as an attempt. systemd's TimeoutStopSec must be at least drain_ms + "
+            "kill_grace_ms + 30 s."},
     {.key = "kill_grace_ms",
      .type = SETTING_INT,
      AT(worker_settings, kill_grace_ms),
@@ -222,7 +223,7 @@ static const struct setting worker_table[] = {
      .unit = "",
      .fallback = "",
      .why = "Path of report-keeper; empty: beside report-worker, or in "
-            "../libexec/report-scheduler."},
+            "the libexec directory that the build was configured with."},
     {.key = "log_level",
      .type = SETTING_TEXT,
      AT(worker_settings, log_level),
@@ -307,6 +308,16 @@ static enum status settings_check(const struct worker_settings *s, struct error 
         return error_set(err, STATUS_INVALID,
                          "log_level: \"%s\" is none; write error, warn, info or debug",
                          s->log_level);
+    }
+    if (s->queues.count == 0) {
+        return error_set(err, STATUS_INVALID,
+                         "queues: a worker must serve one; write queues = [\"default\"]");
+    }
+    if (s->artifact_store_count == 0) {
+        /* Starting all the same would claim healthy jobs and use their attempts up. */
+        return error_set(err, STATUS_INVALID,
+                         "artifact_stores: a worker needs one; write artifact_stores = ( { name = "
+                         "\"local\"; directory = \"/var/lib/report-worker\"; } )");
     }
     for (size_t i = 0; i < s->queues.count; i++) {
         if (!name_is_valid(s->queues.items[i])) {

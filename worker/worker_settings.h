@@ -1,4 +1,6 @@
-/* Settings of report-worker: what worker.conf may say. */
+/* Settings of report-worker: what worker.conf may say. Names in _ms are milliseconds; the meaning
+ * of each is in worker_settings.c, which also prints the reference. Strings found in it are
+ * borrowed. Thread: any, after loading read only. Blocks: loading, on the file system. */
 #ifndef RS_WORKER_SETTINGS_H
 #define RS_WORKER_SETTINGS_H
 

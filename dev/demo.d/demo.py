@@ -207,7 +207,7 @@ def prove(db):
     return good
 
 
-def next_steps():
+def next_steps(daemons):
     print(f"""
    Everything is left running. Try:
      eval "$(RS_STACK={os.environ['RS_STACK']} {ROOT}/dev/stack env)"
@@ -218,7 +218,7 @@ def next_steps():
      reportctl trigger totals --key by-hand-1
      psql "$RS_PG_SUPER"
      ls {STACK}/artifacts     # the reports;  logs and configuration: {STACK}
-     pkill -f '{STACK}'; {ROOT}/dev/stack down""")
+     kill {' '.join(str(d.process.pid) for d in daemons)}; {ROOT}/dev/stack down""")
 
 
 def main():
@@ -262,7 +262,7 @@ def main():
                 d.wait_stopped()
     say(f"{'all is proved' if good else 'NOT proved'} after {time.monotonic() - begun:.0f} s")
     if arguments.keep and good:
-        next_steps()
+        next_steps(daemons)
     return 0 if good else 1
 
 

@@ -264,7 +264,7 @@ void fixture_lease(struct lease *lease, int64_t ms)
 
 const char *fixture_topic(const char *stem, int max_message_bytes)
 {
-    static char name[DISPATCH_TOPIC_MAX];
+    static char name[250];
     char id[UUID_TEXT_MAX];
     uuid_random(id);
     (void)snprintf(name, sizeof name, "%s-%.8s", stem, id);

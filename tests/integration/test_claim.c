@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "claims.h"
 #include "fixture_worker.h"
 #include "store_claim.h"
 
@@ -113,7 +114,8 @@ static enum outcome_verdict record_one(struct claim *c)
 {
     enum outcome_verdict verdict = VERDICT_LOST;
     struct error err;
-    if (store_record_outcomes(store, &c, 1, soon(), &verdict, &err) != STATUS_OK) {
+    const struct outcome_report report = {c->job->id, c->job->token, &c->outcome};
+    if (store_record_outcomes(store, &report, 1, soon(), &verdict, &err) != STATUS_OK) {
         print_error("%s\n", err.text);
         fail();
     }

@@ -99,6 +99,67 @@ static void test_a_finer_rule_for_a_dated_schedule_is_refused_by_name(void **sta
     leader_leave(&l);
 }
 
+/* Two days ago the rule was broken, a day ago broken otherwise, now it is mended. */
+static void mend_after_two_days(const char *broken)
+{
+    (void)fixture_sql("UPDATE reports.schedule SET rule = '%s'", broken);
+    (void)fixture_sql("UPDATE reports.schedule SET description = 'still broken'");
+    (void)fixture_sql("UPDATE reports.schedule_version v SET effective_from = clock_timestamp() - "
+                      "make_interval(days => 4 - v.version) WHERE v.version IN (2, 3)");
+}
+
+static void check_gap_of_two_days(void)
+{
+    (void)fixture_sql("UPDATE reports.schedule SET rule = '0 0 * * *'");
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    (void)leader_settle(&l);
+    assert_string_equal(fixture_problem("daily"), "");
+    assert_string_equal(fixture_sql("SELECT reason || ' ' || firings || ' ' || (to_key = "
+                                    "to_char(clock_timestamp(), 'YYYY-MM-DD')) FROM "
+                                    "reports.schedule_gap"),
+                        "problem_mended 2 true");
+    leader_leave(&l);
+}
+
+static void test_firings_missed_under_a_broken_rule_are_a_gap_once_it_is_mended(void **state)
+{
+    (void)state;
+    fixture_schedule("daily", "cron", "0 0 * * *", "4 days", NULL);
+    mend_after_two_days("0 0 31 2 *");
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    (void)leader_settle(&l);
+    assert_int_equal(fixture_count("SELECT count(*) FROM reports.occurrence"), 2);
+    assert_true(fixture_problem("daily")[0] != '\0');
+    leader_leave(&l);
+    check_gap_of_two_days();
+}
+
+static void test_firings_missed_under_a_too_fine_rule_are_a_gap_once_it_is_mended(void **state)
+{
+    (void)state;
+    fixture_schedule("daily", "cron", "0 0 * * *", "4 days", NULL);
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    (void)leader_settle(&l);
+    (void)fixture_sql("UPDATE reports.schedule SET rule = '0 * * * *'");
+    (void)leader_settle(&l);
+    assert_non_null(strstr(fixture_problem("daily"), "make a new schedule"));
+    /* As if that had been half an hour before the last midnight. */
+    (void)fixture_sql("UPDATE reports.schedule_progress SET switched_at = date_trunc('day', "
+                      "clock_timestamp()) - interval '30 minutes', last_fire_at = "
+                      "date_trunc('day', clock_timestamp()) - interval '1 day'");
+    leader_leave(&l);
+    (void)fixture_sql("UPDATE reports.schedule SET rule = '0 0 * * *'");
+    struct leader next = leader_make();
+    leader_prepare(&next);
+    (void)leader_settle(&next);
+    assert_true(fixture_count("SELECT sum(firings) FROM reports.schedule_gap WHERE reason = "
+                              "'problem_mended'") >= 1);
+    leader_leave(&next);
+}
+
 static void test_a_firing_is_never_planned_early_by_the_database_clock(void **state)
 {
     (void)state;
@@ -146,6 +207,8 @@ int main(void)
         T(test_an_edit_in_an_outage_splits_what_was_due_between_the_versions),
         T(test_a_deleted_schedule_plans_what_was_due_before_and_nothing_after),
         T(test_a_finer_rule_for_a_dated_schedule_is_refused_by_name),
+        T(test_firings_missed_under_a_broken_rule_are_a_gap_once_it_is_mended),
+        T(test_firings_missed_under_a_too_fine_rule_are_a_gap_once_it_is_mended),
         T(test_a_firing_is_never_planned_early_by_the_database_clock),
     };
     return cmocka_run_group_tests(tests, open_database, close_database);

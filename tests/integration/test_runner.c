@@ -278,6 +278,31 @@ static void test_program_that_runs_too_long_is_ended_as_timeout(void **state)
     timeout_of("hangs");
 }
 
+static void test_outcome_survives_a_passing_error_of_the_server(void **state)
+{
+    (void)state;
+    /* An I/O error, once: sequences keep their value over the rollback. */
+    test_run(db.connection,
+             "CREATE SEQUENCE public.failures; GRANT USAGE ON public.failures TO PUBLIC;"
+             "CREATE FUNCTION public.fail_once() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+             " IF nextval('public.failures') = 1 THEN RAISE EXCEPTION 'could not read block 7'"
+             " USING ERRCODE = '58030'; END IF; RETURN NEW; END $$;"
+             "CREATE TRIGGER fail_once BEFORE INSERT ON reports.job_attempt FOR EACH ROW"
+             " EXECUTE FUNCTION public.fail_once()");
+    char job[UUID_TEXT_MAX];
+    (void)snprintf(job, sizeof job, "%s", test_job(&db, "numbers", "io-error"));
+    assert_true(test_wait_text(db.connection, about("state", job), "succeeded", 15000));
+    assert_int_equal(test_int(db.connection, about("attempt", job)), 1);
+    assert_true(test_int(db.connection, "SELECT last_value FROM public.failures") >= 2);
+    char sql[256];
+    char path[512];
+    (void)snprintf(sql, sizeof sql, "SELECT path FROM reports.artifact WHERE job_id = '%s'", job);
+    (void)snprintf(path, sizeof path, "%s/artifacts/%s", worker.directory,
+                   test_text(db.connection, sql));
+    assert_int_equal(access(path, R_OK), 0);
+    test_run(db.connection, "DROP TRIGGER fail_once ON reports.job_attempt");
+}
+
 /* Last: it stops the worker. */
 static void test_stopping_worker_hands_back_what_does_not_end(void **state)
 {
@@ -308,6 +333,7 @@ int main(void)
         cmocka_unit_test(test_missing_program_says_so),
         cmocka_unit_test(test_query_that_runs_too_long_is_ended_as_timeout),
         cmocka_unit_test(test_program_that_runs_too_long_is_ended_as_timeout),
+        cmocka_unit_test(test_outcome_survives_a_passing_error_of_the_server),
         cmocka_unit_test(test_stopping_worker_hands_back_what_does_not_end),
     };
     return cmocka_run_group_tests(tests, group_setup, group_teardown);

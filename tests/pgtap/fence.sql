@@ -95,6 +95,10 @@ UPDATE reports.hold SET lifted_at = clock_timestamp(), lifted_by = 'x';
 SELECT ok(NOT reports.is_held('f'), 'until it is lifted');
 INSERT INTO reports.hold (reason) VALUES ('all');
 SELECT ok(reports.is_held('f') AND reports.is_held('main'), 'a hold without a scope stands on all');
+DO $$ BEGIN EXECUTE (SELECT substring(remedy FROM 'UPDATE .*') FROM reports.v_problem WHERE kind = 'hold'); END $$;
+SELECT ok(NOT reports.is_held('f') AND NOT reports.is_held('main'), 'the remedy that v_problem names lifts it');
+SELECT is(lifted_by, session_user::text, 'and says by whom') FROM reports.hold WHERE reason = 'all';
+INSERT INTO reports.hold (reason) VALUES ('all');
 
 -- The pulse: only silence longer than a lease postpones reaping.
 CREATE FUNCTION pg_temp.beat_after(p_silence interval) RETURNS interval LANGUAGE plpgsql AS $$

@@ -136,9 +136,10 @@ SELECT is(pg_temp.made('d3'), '0/0/0/0', 'not anywhere');
 
 -- (schedule, key) is unique for ever.
 SELECT is(pg_temp.plan('{d2}', '{2}', '{d2,d2}', '{b,d}'), 'ok {d2} 1', 'a key that exists makes no second occurrence');
-SELECT is(pg_temp.made('d2'), '3/3/3/1', 'no second job, no second message');
+SELECT is(pg_temp.made('d2'), '3/3/3/2', 'no second job, no second message');
+SELECT is((SELECT from_key || ' ' || firings FROM reports.schedule_gap WHERE schedule = 'd2' AND reason = 'key_taken'), 'b 1', 'and the firing that made none is a gap with its reason');
 SELECT is(pg_temp.plan('{d2}', '{3}', '{d2,d2}', '{e,e}'), 'ok {d2} 1', 'nor does a key twice in a batch');
-SELECT is(pg_temp.made('d2'), '4/4/4/1', 'and every occurrence has its one job');
+SELECT is(pg_temp.made('d2'), '4/4/4/2', 'and every occurrence has its one job');
 SELECT is_empty($$SELECT FROM reports.occurrence o FULL JOIN reports.job j ON j.id = o.job_id WHERE o.job_id IS NULL OR j.id IS NULL$$, 'no occurrence is without its job, no job without its occurrence');
 SELECT is(pg_temp.plan('{d3}', '{1}', '{d3}', '{b}'), 'ok {d3} 1', 'the same key of another schedule is another firing');
 SELECT is(pg_temp.plan('{d3}', '{2}', '{}', '{}'), 'ok {d3} 0', 'a batch may only move progress');

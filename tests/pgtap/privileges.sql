@@ -83,7 +83,7 @@ INSERT INTO function SELECT name, '{report_operator,report_author,report_reader}
 -- Parts of the others, and triggers.
 INSERT INTO function SELECT name, '{}'
   FROM unnest('{refuse_not_yet,check_report,check_rule,check_schedule,record_version,make_fence,keep_scope,keep_fence,scope_lock_key,fence_holds,is_held,
-                register_self,beat,retry_delay,claim,claimable_worker,held_scopes,date_of_key}'::text[]) name;
+                register_self,beat,retry_delay,claim,claimable_worker,held_scopes,date_of_key,check_key}'::text[]) name;
 SELECT set_eq($$SELECT proname::text FROM pg_proc WHERE pronamespace = 'reports'::regnamespace$$, 'SELECT name FROM function', 'every function is listed here');
 SELECT is((SELECT coalesce(string_agg(role.name, ', ' ORDER BY role.name), 'nobody') FROM role WHERE has_function_privilege(role.name, p.oid, 'EXECUTE')),
           (SELECT coalesce(string_agg(role.name, ', ' ORDER BY role.name), 'nobody') FROM role WHERE role.name = ANY (f.callers)),
@@ -166,6 +166,15 @@ SELECT is_empty($$SELECT t.typname FROM pg_type t LEFT JOIN pg_class c ON c.oid 
 -- No foreign key from what the daemons write to what users write: an open psql stops no firing (I12).
 SELECT set_eq($$SELECT DISTINCT conrelid::regclass::text FROM pg_constraint WHERE contype = 'f' AND connamespace = 'reports'::regnamespace$$,
               $$SELECT unnest('{reports.calendar_day,reports.schedule}'::text[])$$, 'only definitions have foreign keys');
+
+-- What a later migration makes ----------------------------------------------------------------------
+
+SET LOCAL ROLE report_owner;
+CREATE TABLE reports.of_a_later_migration (x integer);
+CREATE VIEW reports.v_of_a_later_migration AS SELECT x FROM reports.of_a_later_migration;
+RESET ROLE;
+SELECT is(pg_temp.tried('of_a_later_migration'), 'report_author: SELECT; report_operator: SELECT; report_reader: SELECT', 'people read the tables of later migrations; daemons need a grant');
+SELECT is(pg_temp.tried('v_of_a_later_migration'), 'report_author: SELECT; report_operator: SELECT; report_reader: SELECT', 'and the views');
 
 SELECT * FROM finish();
 ROLLBACK;

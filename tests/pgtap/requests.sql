@@ -23,7 +23,13 @@ SELECT is(pg_temp.refusal('SELECT pg_temp.ask(1, ''other'')'), '23505 request id
 INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES ('t', 'tap', 'nothing', 'cron', '@daily');
 SELECT is(pg_temp.refusal('SELECT pg_temp.ask(1, p_schedule => ''t'')'), '23505 request id 00000000-0000-4000-8000-000000000001 was used for something else (Choose a fresh request id.)', 'or for another schedule');
 SELECT is(pg_temp.refusal('SELECT pg_temp.ask(2, p_schedule => ''nosuch'')'), 'P0002 schedule "nosuch" does not exist (reportctl schedules lists them.)', 'an unknown schedule is refused');
-SELECT matches(pg_temp.refusal('SELECT pg_temp.ask(2, ''a key with spaces'')'), '^23514 .*"occurrence_key_shape"', 'a key that could not be one is refused');
+SELECT is(pg_temp.refusal('SELECT pg_temp.ask(2, ''a key with spaces'')'), '23514 key ''a key with spaces'' has characters that cannot stand in one, or is too long (A key is 1 to 127 of letters, digits, _ . : + -)', 'a key that could not be one is refused');
+INSERT INTO reports.schedule_progress (schedule, scope, version, switched_at, key_form)
+VALUES ('s', 'tap', 1, clock_timestamp(), 'date') ON CONFLICT (schedule) DO UPDATE SET key_form = 'date';
+SELECT matches(pg_temp.refusal(format('SELECT pg_temp.ask(2, %L)', key)), '^22023 key .* is not the key of a firing of "s" .Its keys look like 2030-04-12; ', format('%s is not a key of a daily schedule', key))
+  FROM unnest(ARRAY['2030-04-12T06:00', '2030-04-12x', '2030-4-12']) key;
+SELECT matches(pg_temp.refusal(format('SELECT pg_temp.ask(2, %L)', key)), '^22023 key .* names a date or time that does not exist', format('%s does not exist', key))
+  FROM unnest(ARRAY['2030-02-30', '2030-13-45']) key;
 SELECT matches(pg_temp.refusal('SELECT pg_temp.ask(2, p_timeout => NULL)'), '^23502 ', 'a request without a deadline is refused');
 SELECT is(pg_temp.pending(), '1', 'the leader sees what is pending');
 SELECT is_empty($$SELECT FROM reports.pending_requests('main', 10)$$, 'of its own scope');

@@ -90,7 +90,9 @@ SELECT ok(run_after - clock_timestamp() BETWEEN '5 days' AND '9 days', 'its back
 -- Backoff.
 SELECT ok(bool_and(reports.retry_delay('10 s', '10 min', 1) BETWEEN '7.5 s' AND '12.5 s'), 'the first wait is the base, 25 per cent up or down') FROM generate_series(1, 200);
 SELECT ok(bool_and(reports.retry_delay('10 s', '10 min', 4) BETWEEN '60 s' AND '100 s'), 'each further one twice as long') FROM generate_series(1, 200);
-SELECT ok(bool_and(reports.retry_delay('10 s', '10 min', 50) BETWEEN '7.5 min' AND '12.5 min'), 'up to the cap') FROM generate_series(1, 200);
+SELECT ok(bool_and(reports.retry_delay('10 s', '10 min', 50) BETWEEN '7.5 min' AND '10 min'), 'never longer than the cap') FROM generate_series(1, 200);
+SELECT ok(bool_and(reports.retry_delay('9 min', '10 min', 1) BETWEEN '6.75 min' AND '10 min'), 'nor just below it') FROM generate_series(1, 200);
+SELECT ok(count(DISTINCT reports.retry_delay('10 s', '10 min', 50)) > 150, 'and at the cap no two are alike either') FROM generate_series(1, 200);
 SELECT ok(count(DISTINCT reports.retry_delay('10 s', '10 min', 1)) > 150, 'no two alike') FROM generate_series(1, 200);
 SELECT is(reports.retry_delay('0', '10 min', 5), '0', 'a base of nothing waits for nothing');
 

@@ -166,6 +166,25 @@ static void test_passed_deadline_kills_without_anybodys_help(void **state)
     (void)close(sockets[1]);
 }
 
+static void test_hanging_runner_loses_its_claim_however_often_renewed(void **state)
+{
+    (void)state;
+    instant next;
+    add("a", "1");
+    struct claim *a = take();
+    instant end = instant_add_ms(clock_now(), a->job->timeout_ms + CLAIM_OVERTIME_MS);
+    struct claim_pair pair = {.job_id = "a", .token = "1"};
+    claims_renewed(table, &pair, instant_add_ms(end, 3600000), false);
+    assert_int_equal(claims_expire(table, instant_add_ms(end, -1000), &next), 0);
+    assert_int_equal(claims_expire(table, instant_add_ms(end, 1000), &next), 1);
+    assert_int_equal(claims_watch(table, a).kill, KILL_LOST);
+    struct claim_pair *pairs = NULL;
+    size_t count = 0;
+    assert_int_equal(claims_pairs(table, &pairs, &count), STATUS_OK);
+    assert_int_equal(count, 0);
+    free(pairs);
+}
+
 static void test_outcome_that_waits_to_be_recorded_is_not_killed_but_renewed(void **state)
 {
     (void)state;
@@ -301,6 +320,8 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_passed_deadline_kills_without_anybodys_help, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_hanging_runner_loses_its_claim_however_often_renewed,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(
             test_outcome_that_waits_to_be_recorded_is_not_killed_but_renewed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost_claims_are_not_renewed, setup, teardown),

@@ -293,11 +293,11 @@ static void test_a_job_that_only_ever_falls_into_gaps_ends_its_search(void **sta
 {
     (void)state;
     struct cron c = parse("30 2 * 3 7L");
-    cron_set_policies(&c, GAP_SKIP, OVERLAP_FIRST);
+    cron_set_policies(&c, DST_GAP_SKIP, DST_OVERLAP_FIRST);
     utc_us t = {0};
     assert_int_equal(rfc3339_parse("2026-01-01T00:00:00Z", &t, NULL), STATUS_OK);
     assert_false(cron_next(&c, fixture_zone("Europe/Berlin"), t).found);
-    cron_set_policies(&c, GAP_AUTO, OVERLAP_AUTO);
+    cron_set_policies(&c, DST_GAP_AUTO, DST_OVERLAP_AUTO);
     assert_true(cron_next(&c, fixture_zone("Europe/Berlin"), t).found);
 }
 
@@ -316,17 +316,17 @@ static void test_seconds_follow_the_clock_through_both_passes(void **state)
 static void test_policy_words_are_read(void **state)
 {
     (void)state;
-    enum gap_policy gap = GAP_AUTO;
-    enum overlap_policy overlap = OVERLAP_AUTO;
-    assert_true(gap_policy_parse("shift", &gap) && gap == GAP_SHIFT);
-    assert_true(gap_policy_parse("auto", &gap) && gap == GAP_AUTO);
-    assert_true(gap_policy_parse("after", &gap) && gap == GAP_AFTER);
-    assert_true(gap_policy_parse("skip", &gap) && gap == GAP_SKIP);
-    assert_false(gap_policy_parse("first", &gap));
-    assert_true(overlap_policy_parse("first", &overlap) && overlap == OVERLAP_FIRST);
-    assert_true(overlap_policy_parse("second", &overlap) && overlap == OVERLAP_SECOND);
-    assert_true(overlap_policy_parse("both", &overlap) && overlap == OVERLAP_BOTH);
-    assert_false(overlap_policy_parse("skip", &overlap));
+    enum dst_gap_policy gap = DST_GAP_AUTO;
+    enum dst_overlap_policy overlap = DST_OVERLAP_AUTO;
+    assert_true(dst_gap_policy_parse("shift", &gap) && gap == DST_GAP_SHIFT);
+    assert_true(dst_gap_policy_parse("auto", &gap) && gap == DST_GAP_AUTO);
+    assert_true(dst_gap_policy_parse("after", &gap) && gap == DST_GAP_AFTER);
+    assert_true(dst_gap_policy_parse("skip", &gap) && gap == DST_GAP_SKIP);
+    assert_false(dst_gap_policy_parse("first", &gap));
+    assert_true(dst_overlap_policy_parse("first", &overlap) && overlap == DST_OVERLAP_FIRST);
+    assert_true(dst_overlap_policy_parse("second", &overlap) && overlap == DST_OVERLAP_SECOND);
+    assert_true(dst_overlap_policy_parse("both", &overlap) && overlap == DST_OVERLAP_BOTH);
+    assert_false(dst_overlap_policy_parse("skip", &overlap));
 }
 
 static void test_random_texts_are_compiled_or_refused_in_one_line(void **state)

@@ -23,8 +23,8 @@ struct model {
     size_t used;
     bool minute[60], hour[24], day[32], month[13], weekday[8];
     bool any_day, any_weekday, both_days, follows_clock;
-    enum gap_policy gap;
-    enum overlap_policy overlap;
+    enum dst_gap_policy gap;
+    enum dst_overlap_policy overlap;
 };
 
 static void model_write(struct model *m, const char *text)
@@ -116,11 +116,12 @@ static void model_make(struct model *m)
         m->weekday[0] = m->weekday[0] || m->weekday[7];
     }
     bool chosen = fixture_random_in(0, 2) == 0;
-    m->gap = chosen ? (enum gap_policy)fixture_random_in(GAP_AFTER, GAP_SKIP)
-                    : (m->follows_clock ? GAP_SKIP : GAP_AFTER);
+    m->gap = chosen ? (enum dst_gap_policy)fixture_random_in(DST_GAP_AFTER, DST_GAP_SKIP)
+                    : (m->follows_clock ? DST_GAP_SKIP : DST_GAP_AFTER);
     chosen = fixture_random_in(0, 2) == 0;
-    m->overlap = chosen ? (enum overlap_policy)fixture_random_in(OVERLAP_FIRST, OVERLAP_BOTH)
-                        : (m->follows_clock ? OVERLAP_BOTH : OVERLAP_FIRST);
+    m->overlap =
+        chosen ? (enum dst_overlap_policy)fixture_random_in(DST_OVERLAP_FIRST, DST_OVERLAP_BOTH)
+               : (m->follows_clock ? DST_OVERLAP_BOTH : DST_OVERLAP_FIRST);
 }
 
 /* `minute` counts local minutes since 1970. */
@@ -201,18 +202,18 @@ static struct found walk_next(const struct model *m, const struct walk *w)
             gap_at = at;
             gap_before = w->offset[i - 1];
             gap_length = w->offset[i] - w->offset[i - 1];
-            for (int64_t n = at + gap_before; n < local && m->gap == GAP_AFTER; n++) {
+            for (int64_t n = at + gap_before; n < local && m->gap == DST_GAP_AFTER; n++) {
                 if (may && gap_length <= 180 && model_matches(m, n)) {
                     found_offer(&f, at, n);
                 }
             }
         }
-        if (may && m->gap == GAP_SHIFT && gap_length > 0 && gap_length <= 180 &&
+        if (may && m->gap == DST_GAP_SHIFT && gap_length > 0 && gap_length <= 180 &&
             at - gap_at < gap_length && model_matches(m, at + gap_before)) {
             found_offer(&f, at, at + gap_before);
         }
-        bool pass =
-            !twice || m->overlap == OVERLAP_BOTH || (m->overlap == OVERLAP_FIRST) == !second;
+        bool pass = !twice || m->overlap == DST_OVERLAP_BOTH ||
+                    (m->overlap == DST_OVERLAP_FIRST) == !second;
         if (may && pass && model_matches(m, local)) {
             found_offer(&f, at, local);
         }

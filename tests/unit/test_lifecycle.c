@@ -1,4 +1,4 @@
-/* The lifecycle's table against DESIGN section 5, and walks through it. */
+/* The lifecycle's table against the edges it may have, and walks through it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 
 #define TO(state) (1U << LIFECYCLE_##state)
 
-/* DESIGN section 5, column "leaves to", plus its two sentences for any state: a lost session leads
+/* Where each state may lead by itself, plus two sentences for any state: a lost session leads
  * to DOWN; a stop leads to RELEASING where there is a node, otherwise to STOPPED. */
 static const unsigned allowed[LIFECYCLE_STATES] = {
     [LIFECYCLE_DOWN] = TO(CONNECTING) | TO(STOPPED),
@@ -43,7 +43,7 @@ static struct lifecycle in(enum lifecycle_state state)
     return l;
 }
 
-static void test_table_has_the_edges_of_the_design_and_no_other(void **state)
+static void test_table_has_the_edges_it_may_have_and_no_other(void **state)
 {
     (void)state;
     unsigned seen[LIFECYCLE_STATES] = {0};
@@ -301,10 +301,34 @@ static void test_printed_table_names_every_state_and_row(void **state)
     }
 }
 
+static void test_the_page_in_docs_is_fresh(void **state)
+{
+    (void)state;
+    char *want = NULL;
+    size_t want_size = 0;
+    FILE *to = open_memstream(&want, &want_size);
+    assert_non_null(to);
+    lifecycle_print(to, LIFECYCLE_MARKDOWN);
+    assert_int_equal(fclose(to), 0);
+    FILE *file = fopen(TEST_SOURCE_DIR "/../docs/lifecycle.md", "r");
+    if (file == NULL) {
+        fail_msg("docs/lifecycle.md is missing: print it with reportctl lifecycle -o markdown");
+    }
+    char *have = calloc(1, want_size + 2);
+    assert_non_null(have);
+    size_t n = fread(have, 1, want_size + 1, file);
+    assert_int_equal(fclose(file), 0);
+    if (n != want_size || memcmp(have, want, want_size) != 0) {
+        fail_msg("docs/lifecycle.md is stale: print it with reportctl lifecycle -o markdown");
+    }
+    free(have);
+    free(want);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table_has_the_edges_of_the_design_and_no_other),
+        cmocka_unit_test(test_table_has_the_edges_it_may_have_and_no_other),
         cmocka_unit_test(test_every_row_is_taken_when_its_state_event_and_guard_fit),
         cmocka_unit_test(test_only_preparing_active_and_draining_may_write),
         cmocka_unit_test(test_lost_session_leads_to_down_from_any_state),
@@ -316,6 +340,7 @@ int main(void)
         cmocka_unit_test(test_rank_without_a_node_means_nothing),
         cmocka_unit_test(test_random_walks_keep_the_rules_and_reach_stopped),
         cmocka_unit_test(test_printed_table_names_every_state_and_row),
+        cmocka_unit_test(test_the_page_in_docs_is_fresh),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

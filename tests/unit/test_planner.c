@@ -192,6 +192,18 @@ static void test_an_infinite_start_never_fires(void **state)
     check_next(&result, "");
 }
 
+static void test_an_end_before_all_time_never_fires(void **state)
+{
+    (void)state;
+    struct rule r = cron("0 * * * *", "UTC");
+    struct plan_subject s = subject_of(&r, "2030-04-12T00:30:00Z");
+    s.ends_at = UTC_PAST;
+    struct plan_result result = plan_at(&s, "2030-04-12T09:00:00Z");
+    assert_string_equal(outcomes(), "");
+    assert_false(result.moved);
+    check_next(&result, "");
+}
+
 static void test_the_window_begins_at_the_firing_before_even_if_that_was_a_gap(void **state)
 {
     (void)state;
@@ -256,7 +268,7 @@ static void test_an_edit_leaves_what_was_due_before_it_to_the_old_version(void *
         .ends_at = UTC_NONE,
     };
     struct plan_switch w;
-    assert_int_equal(plan_switch(&e, &w, NULL), STATUS_OK);
+    assert_int_equal(plan_switch_find(&e, &w, NULL), STATUS_OK);
     assert_true(w.switched_at.us == e.effective_from.us);
     assert_true(w.next.at.us == fixture_instant("2030-04-12T03:30:00Z").us);
 }
@@ -275,7 +287,7 @@ static void test_a_new_version_begins_after_the_last_firing_planned(void **state
         .ends_at = UTC_NONE,
     };
     struct plan_switch w;
-    assert_int_equal(plan_switch(&e, &w, NULL), STATUS_OK);
+    assert_int_equal(plan_switch_find(&e, &w, NULL), STATUS_OK);
     assert_true(w.next.at.us == fixture_instant("2030-04-12T03:03:00Z").us);
     assert_true(w.switched_at.us == e.last_fire_at.us);
 }
@@ -295,16 +307,16 @@ static void test_an_edit_to_a_finer_rule_is_refused_with_the_way_out(void **stat
     };
     struct plan_switch w;
     struct error err = {.text = ""};
-    assert_int_equal(plan_switch(&e, &w, &err), STATUS_INVALID);
+    assert_int_equal(plan_switch_find(&e, &w, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "make a new schedule"));
     assert_false(w.next.found);
     assert_true(w.form == KEY_DATE);
     e.has_form = false; /* the first version: it fixes the form */
-    assert_int_equal(plan_switch(&e, &w, &err), STATUS_OK);
+    assert_int_equal(plan_switch_find(&e, &w, &err), STATUS_OK);
     assert_true(w.form == KEY_MINUTE);
     e.has_form = true; /* coarser than the form is fine: keys stay as long as they were */
     e.form = KEY_SECOND;
-    assert_int_equal(plan_switch(&e, &w, &err), STATUS_OK);
+    assert_int_equal(plan_switch_find(&e, &w, &err), STATUS_OK);
     assert_true(w.form == KEY_SECOND);
 }
 
@@ -322,13 +334,13 @@ static void test_a_single_firing_in_the_past_is_a_problem_and_an_ended_version_i
     };
     struct plan_switch w;
     struct error err = {.text = ""};
-    assert_int_equal(plan_switch(&e, &w, &err), STATUS_INVALID);
+    assert_int_equal(plan_switch_find(&e, &w, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "past"));
     e.last_fire_at = fixture_instant("2030-04-12T06:00:00Z"); /* it has fired: an edit is fine */
-    assert_int_equal(plan_switch(&e, &w, &err), STATUS_OK);
+    assert_int_equal(plan_switch_find(&e, &w, &err), STATUS_OK);
     assert_false(w.next.found);
     e.rule = NULL;
-    assert_int_equal(plan_switch(&e, &w, &err), STATUS_OK);
+    assert_int_equal(plan_switch_find(&e, &w, &err), STATUS_OK);
     assert_false(w.next.found);
 }
 
@@ -381,6 +393,7 @@ int main(void)
         cmocka_unit_test(test_misfire_policies),
         cmocka_unit_test(test_start_counts_and_end_does_not),
         cmocka_unit_test(test_an_infinite_start_never_fires),
+        cmocka_unit_test(test_an_end_before_all_time_never_fires),
         cmocka_unit_test(test_the_window_begins_at_the_firing_before_even_if_that_was_a_gap),
         cmocka_unit_test(test_an_hourly_rule_runs_in_both_passes_of_an_overlap_under_two_keys),
         cmocka_unit_test(test_a_daily_rule_runs_once_on_the_days_the_clocks_change),

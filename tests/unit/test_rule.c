@@ -181,10 +181,10 @@ static void test_a_cron_rule_takes_its_policies_from_the_row(void **state)
     struct rule r;
     assert_int_equal(rule_parse(&source, fixture_zones(), &r, NULL), STATUS_OK);
     check_next(&r, "2026-03-28T12:00:00Z", "2026-03-29T03:00:00+02:00");
-    source.gap = GAP_SKIP;
+    source.gap = DST_GAP_SKIP;
     assert_int_equal(rule_parse(&source, fixture_zones(), &r, NULL), STATUS_OK);
     check_next(&r, "2026-03-28T12:00:00Z", "2026-03-30T02:30:00+02:00");
-    source.overlap = OVERLAP_BOTH;
+    source.overlap = DST_OVERLAP_BOTH;
     assert_int_equal(rule_parse(&source, fixture_zones(), &r, NULL), STATUS_OK);
     check_next(&r, "2026-10-25T00:30:00Z", "2026-10-25T02:30:00+01:00");
 }
@@ -206,8 +206,56 @@ static void test_which_rules_fire_at_most_once_a_local_day(void **state)
         struct rule r = fixture_rule(rows[i].kind, rows[i].text, "UTC", "2030-01-01T00:00:00Z");
         assert_int_equal(rule_fires_at_most_once_a_local_day(&r), rows[i].once_a_day);
         enum rule_kind kind;
-        assert_true(rule_kind_parse(rule_kind_name(r.kind), &kind));
+        assert_true(rule_kind_parse(rows[i].kind, &kind));
         assert_int_equal(kind, r.kind);
+    }
+}
+
+static void check_within(const struct rule *r, utc_us starts_at, utc_us ends_at, const char *at)
+{
+    struct firing f = rule_next_within(r, fixture_instant("2030-04-12T00:30:00Z"),
+                                       (struct rule_bounds){starts_at, ends_at});
+    char text[RFC3339_TEXT_MAX] = "";
+    if (f.found) {
+        rfc3339_format_utc(f.at, text);
+    }
+    assert_string_equal(text, at);
+}
+
+static void test_start_and_end_bound_the_next_firing(void **state)
+{
+    (void)state;
+    struct rule r = fixture_rule("cron", "0 * * * *", "UTC", "2030-01-01T00:00:00Z");
+    utc_us one = fixture_instant("2030-04-12T01:00:00Z");
+    utc_us three = fixture_instant("2030-04-12T03:00:00Z");
+    check_within(&r, UTC_NONE, UTC_NONE, "2030-04-12T01:00:00Z");
+    check_within(&r, three, UTC_NONE, "2030-04-12T03:00:00Z"); /* the start counts */
+    check_within(&r, (utc_us){three.us + 1}, UTC_NONE, "2030-04-12T04:00:00Z");
+    check_within(&r, UTC_NONE, one, ""); /* the end does not */
+    check_within(&r, UTC_NONE, (utc_us){one.us + 1}, "2030-04-12T01:00:00Z");
+    check_within(&r, three, three, "");
+}
+
+static void test_infinite_bounds_mean_always_or_never(void **state)
+{
+    (void)state;
+    struct rule r = fixture_rule("cron", "0 * * * *", "UTC", "2030-01-01T00:00:00Z");
+    check_within(&r, UTC_PAST, UTC_UNBOUNDED, "2030-04-12T01:00:00Z");
+    check_within(&r, UTC_UNBOUNDED, UTC_NONE, "");
+    check_within(&r, UTC_NONE, UTC_PAST, "");
+}
+
+static void test_an_interval_without_a_finite_anchor_is_refused(void **state)
+{
+    (void)state;
+    const utc_us anchors[] = {UTC_NONE, UTC_PAST, UTC_UNBOUNDED};
+    for (size_t i = 0; i < sizeof anchors / sizeof anchors[0]; i++) {
+        const struct rule_source source = {
+            .kind = "interval", .text = "15 minutes", .zone = "UTC", .anchor = anchors[i]};
+        struct rule r;
+        struct error err = {.text = ""};
+        assert_int_equal(rule_parse(&source, fixture_zones(), &r, &err), STATUS_INVALID);
+        assert_non_null(strstr(err.text, "finite anchor"));
     }
 }
 
@@ -224,6 +272,9 @@ int main(void)
         cmocka_unit_test(test_bad_rules_are_refused_with_the_remedy),
         cmocka_unit_test(test_a_cron_rule_takes_its_policies_from_the_row),
         cmocka_unit_test(test_which_rules_fire_at_most_once_a_local_day),
+        cmocka_unit_test(test_start_and_end_bound_the_next_firing),
+        cmocka_unit_test(test_infinite_bounds_mean_always_or_never),
+        cmocka_unit_test(test_an_interval_without_a_finite_anchor_is_refused),
     };
     return cmocka_run_group_tests(tests, fixture_zones_open, fixture_zones_close);
 }

@@ -3,12 +3,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
-#include "store_pg.h"
+#include "store_pg_plan.h"
 
 static void test_an_empty_array_is_braces(void **state)
 {
@@ -93,6 +94,36 @@ static void test_what_is_not_an_instant_in_utc_is_refused(void **state)
     assert_int_equal(t.us, 42);
 }
 
+static utc_us read_time(const char *text, bool *out_of_range)
+{
+    PGresult *r = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
+    PGresAttDesc column = {.name = (char[]){"ends_at"}};
+    char value[64];
+    int length = snprintf(value, sizeof value, "%s", text != NULL ? text : "");
+    assert_non_null(r);
+    assert_int_equal(PQsetResultAttrs(r, 1, &column), 1);
+    assert_int_equal(PQsetvalue(r, 0, 0, text != NULL ? value : NULL, text != NULL ? length : -1),
+                     1);
+    utc_us t = cell_time(r, 0, 0, out_of_range);
+    PQclear(r);
+    return t;
+}
+
+static void test_null_and_the_two_infinities_are_three_times(void **state)
+{
+    (void)state;
+    bool out_of_range = false;
+    assert_true(utc_is_none(read_time(NULL, &out_of_range)));
+    utc_us past = read_time("-infinity", &out_of_range);
+    assert_false(utc_is_none(past));
+    assert_int_equal(past.us, UTC_PAST.us);
+    assert_int_equal(read_time("infinity", &out_of_range).us, UTC_UNBOUNDED.us);
+    assert_int_equal(read_time("1970-01-01 00:00:01+00", &out_of_range).us, 1000000);
+    assert_false(out_of_range);
+    (void)read_time("0044-03-15 12:00:00+00 BC", &out_of_range);
+    assert_true(out_of_range);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -102,6 +133,7 @@ int main(void)
         cmocka_unit_test(test_instants_survive_the_round_trip),
         cmocka_unit_test(test_short_fractions_are_read_as_postgresql_prints_them),
         cmocka_unit_test(test_what_is_not_an_instant_in_utc_is_refused),
+        cmocka_unit_test(test_null_and_the_two_infinities_are_three_times),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
