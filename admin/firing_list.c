@@ -128,7 +128,13 @@ static enum exit_code compute(struct session *s, const struct table *row, int64_
     if (t == NULL) {
         return command_fail(s->in, EXIT_FAILED, "out of memory");
     }
+    const char *problem = table_value(row, 0, "problem");
     enum status status = definition_read(row, &d, &ret->problem);
+    if (status == STATUS_OK && problem != NULL) {
+        /* The leader's word for the rule as it stands: nothing fires, whatever could be computed.
+         */
+        status = error_set(&ret->problem, STATUS_INVALID, "%s", problem);
+    }
     if (status == STATUS_OK) {
         status = rule_compute(&d, s->now, count, t, &ret->problem);
     }
@@ -145,7 +151,9 @@ enum exit_code firing_list_make(struct session *s, const char *schedule, int64_t
 {
     static const char sql[] =
         "SELECT s.kind, s.rule, s.time_zone, s.anchor, s.starts_at, s.ends_at, s.dst_gap,"
-        " s.dst_overlap, p.key_form FROM reports.schedule s"
+        " s.dst_overlap, p.key_form, CASE WHEN NOT EXISTS (SELECT FROM reports.schedule_change c"
+        " WHERE c.scope = s.scope AND c.schedule = s.name) THEN p.problem END AS problem"
+        " FROM reports.schedule s"
         " LEFT JOIN reports.schedule_progress p ON p.schedule = s.name WHERE s.name = $1";
     const char *values[] = {schedule};
     struct table *row = NULL;

@@ -34,5 +34,6 @@ void clock_stamp(char ret_text[CLOCK_STAMP_MAX])
     (void)clock_gettime(CLOCK_REALTIME, &ts);
     (void)gmtime_r(&ts.tv_sec, &utc);
     (void)strftime(seconds, sizeof seconds, "%Y-%m-%dT%H:%M:%S", &utc);
-    (void)snprintf(ret_text, CLOCK_STAMP_MAX, "%s.%03ldZ", seconds, ts.tv_nsec / 1000000);
+    unsigned ms = (unsigned)(ts.tv_nsec / 1000000) % 1000U; /* so that its length is known */
+    (void)snprintf(ret_text, CLOCK_STAMP_MAX, "%s.%03uZ", seconds, ms);
 }

@@ -212,7 +212,7 @@ static enum status check_options(const struct coord_options *o, struct error *er
     if (o->session_ms < 1000 || o->session_ms > 600000 ||
         o->session_ms - o->tick_ms - beat_ms - o->margin_ms < 2 * beat_ms) {
         return error_set(err, STATUS_INVALID,
-                         "zookeeper.session_ms %lld leaves no lease after tick_ms %lld and "
+                         "zookeeper_session_ms %lld leaves no lease after tick_ms %lld and "
                          "margin_ms %lld: raise session_ms",
                          (long long)o->session_ms, (long long)o->tick_ms, (long long)o->margin_ms);
     }

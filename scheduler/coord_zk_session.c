@@ -269,7 +269,7 @@ static void on_connected(struct coord *c, instant now)
     if (c->negotiated_ms - c->tick_ms - beat_ms(c) - c->margin_ms <= 0) {
         session_abandon(c,
                         "the negotiated session leaves no lease: check minSessionTimeout and "
-                        "maxSessionTimeout of the servers against zookeeper.session_ms",
+                        "maxSessionTimeout of the servers against zookeeper_session_ms",
                         now);
         return;
     }

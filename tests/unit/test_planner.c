@@ -7,34 +7,16 @@
 
 #include <cmocka.h>
 
+#include "fixture_subject.h"
 #include "fixture_zone.h"
 #include "planner.h"
 
-#define SECOND_US INT64_C(1000000)
-#define DAY_US    (86400 * SECOND_US)
-#define MANY      20000
+#define MANY 20000
 
 static struct plan_window window;
 static struct planned_firing firings[MANY];
 static struct planned_gap gaps[1000];
 static struct plan_sink sink;
-
-static struct plan_subject subject_of(const struct rule *rule, const char *switched_at)
-{
-    return (struct plan_subject){
-        .rule = rule,
-        .form = key_form_of_rule(rule),
-        .last_fire_at = UTC_NONE,
-        .switched_at = fixture_instant(switched_at),
-        .starts_at = UTC_NONE,
-        .ends_at = UTC_NONE,
-        .misfire_max = 31,
-        .misfire_age_us = 7 * DAY_US,
-        .misfire_grace_us = 60 * SECOND_US,
-        .until = UTC_UNBOUNDED,
-        .work_max = PLANNER_WORK_MAX,
-    };
-}
 
 static struct plan_result plan_at(const struct plan_subject *s, const char *now)
 {
@@ -87,16 +69,11 @@ static void check_next(const struct plan_result *r, const char *at)
 
 #define ANY_ANCHOR "2030-01-01T00:00:00Z"
 
-static struct rule cron(const char *text, const char *zone)
-{
-    return fixture_rule("cron", text, zone, ANY_ANCHOR);
-}
-
 static void test_nothing_due_plans_nothing_and_names_the_next(void **state)
 {
     (void)state;
-    struct rule r = cron("0 6 * * *", "Europe/Berlin");
-    struct plan_subject s = subject_of(&r, "2030-04-12T10:00:00Z");
+    struct rule r = fixture_cron("0 6 * * *", "Europe/Berlin");
+    struct plan_subject s = fixture_subject(&r, "2030-04-12T10:00:00Z");
     struct plan_result result = plan_at(&s, "2030-04-12T10:00:01Z");
     assert_false(result.moved);
     assert_false(result.more);
@@ -107,8 +84,8 @@ static void test_nothing_due_plans_nothing_and_names_the_next(void **state)
 static void test_a_firing_that_is_late_within_grace_is_live(void **state)
 {
     (void)state;
-    struct rule r = cron("0 6 * * *", "UTC");
-    struct plan_subject s = subject_of(&r, "2030-04-12T00:00:00Z");
+    struct rule r = fixture_cron("0 6 * * *", "UTC");
+    struct plan_subject s = fixture_subject(&r, "2030-04-12T00:00:00Z");
     struct plan_result result = plan_at(&s, "2030-04-12T06:01:00Z");
     assert_string_equal(outcomes(), "run 2030-04-12");
     check_next(&result, "2030-04-13T06:00:00Z");
@@ -155,8 +132,8 @@ static void test_misfire_policies(void **state)
          "late 2030-04-12T06:08, late 2030-04-12T06:09, run 2030-04-12T06:10"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct rule r = cron(cases[i].rule, "UTC");
-        struct plan_subject s = subject_of(&r, cases[i].since);
+        struct rule r = fixture_cron(cases[i].rule, "UTC");
+        struct plan_subject s = fixture_subject(&r, cases[i].since);
         s.misfire = cases[i].misfire;
         s.misfire_max = cases[i].max;
         struct plan_result result = plan_at(&s, cases[i].now);
@@ -171,8 +148,8 @@ static void test_misfire_policies(void **state)
 static void test_start_counts_and_end_does_not(void **state)
 {
     (void)state;
-    struct rule r = cron("0 * * * *", "UTC");
-    struct plan_subject s = subject_of(&r, "2030-04-12T00:30:00Z");
+    struct rule r = fixture_cron("0 * * * *", "UTC");
+    struct plan_subject s = fixture_subject(&r, "2030-04-12T00:30:00Z");
     s.misfire = MISFIRE_RUN_ALL;
     s.starts_at = fixture_instant("2030-04-12T03:00:00Z");
     s.ends_at = fixture_instant("2030-04-12T05:00:00Z");
@@ -184,8 +161,8 @@ static void test_start_counts_and_end_does_not(void **state)
 static void test_an_infinite_start_never_fires(void **state)
 {
     (void)state;
-    struct rule r = cron("0 * * * *", "UTC");
-    struct plan_subject s = subject_of(&r, "2030-04-12T00:30:00Z");
+    struct rule r = fixture_cron("0 * * * *", "UTC");
+    struct plan_subject s = fixture_subject(&r, "2030-04-12T00:30:00Z");
     s.starts_at = UTC_UNBOUNDED;
     struct plan_result result = plan_at(&s, "2030-04-12T09:00:00Z");
     assert_string_equal(outcomes(), "");
@@ -195,8 +172,8 @@ static void test_an_infinite_start_never_fires(void **state)
 static void test_an_end_before_all_time_never_fires(void **state)
 {
     (void)state;
-    struct rule r = cron("0 * * * *", "UTC");
-    struct plan_subject s = subject_of(&r, "2030-04-12T00:30:00Z");
+    struct rule r = fixture_cron("0 * * * *", "UTC");
+    struct plan_subject s = fixture_subject(&r, "2030-04-12T00:30:00Z");
     s.ends_at = UTC_PAST;
     struct plan_result result = plan_at(&s, "2030-04-12T09:00:00Z");
     assert_string_equal(outcomes(), "");
@@ -207,8 +184,8 @@ static void test_an_end_before_all_time_never_fires(void **state)
 static void test_the_window_begins_at_the_firing_before_even_if_that_was_a_gap(void **state)
 {
     (void)state;
-    struct rule r = cron("0 * * * *", "UTC");
-    struct plan_subject s = subject_of(&r, "2030-04-12T00:30:00Z");
+    struct rule r = fixture_cron("0 * * * *", "UTC");
+    struct plan_subject s = fixture_subject(&r, "2030-04-12T00:30:00Z");
     (void)plan_at(&s, "2030-04-12T01:00:00Z");
     assert_true(utc_is_none(firings[0].window_start)); /* the first ever */
     s.last_fire_at = fixture_instant("2030-04-12T01:00:00Z");
@@ -222,8 +199,8 @@ static void test_the_window_begins_at_the_firing_before_even_if_that_was_a_gap(v
 static void test_an_hourly_rule_runs_in_both_passes_of_an_overlap_under_two_keys(void **state)
 {
     (void)state;
-    struct rule r = cron("*/30 * * * *", "Europe/Berlin");
-    struct plan_subject s = subject_of(&r, "2026-10-25T00:10:00Z");
+    struct rule r = fixture_cron("*/30 * * * *", "Europe/Berlin");
+    struct plan_subject s = fixture_subject(&r, "2026-10-25T00:10:00Z");
     s.misfire = MISFIRE_RUN_ALL;
     struct plan_result result = plan_at(&s, "2026-10-25T02:20:00Z");
     assert_string_equal(outcomes(), "late 2026-10-25T02:30+02:00, late 2026-10-25T02:00+01:00, "
@@ -234,12 +211,12 @@ static void test_an_hourly_rule_runs_in_both_passes_of_an_overlap_under_two_keys
 static void test_a_daily_rule_runs_once_on_the_days_the_clocks_change(void **state)
 {
     (void)state;
-    struct rule r = cron("30 2 * * *", "Europe/Berlin");
-    struct plan_subject s = subject_of(&r, "2026-03-28T00:00:00Z");
+    struct rule r = fixture_cron("30 2 * * *", "Europe/Berlin");
+    struct plan_subject s = fixture_subject(&r, "2026-03-28T00:00:00Z");
     (void)plan_at(&s, "2026-03-30T12:00:00Z");
     assert_string_equal(outcomes(), "late 2026-03-28, late 2026-03-29, late 2026-03-30");
     assert_true(firings[1].firing.at.us == fixture_instant("2026-03-29T01:00:00Z").us);
-    s = subject_of(&r, "2026-10-24T12:00:00Z");
+    s = fixture_subject(&r, "2026-10-24T12:00:00Z");
     (void)plan_at(&s, "2026-10-26T12:00:00Z");
     assert_string_equal(outcomes(), "late 2026-10-25, late 2026-10-26");
     assert_true(firings[0].firing.at.us == fixture_instant("2026-10-25T00:30:00Z").us);
@@ -248,9 +225,9 @@ static void test_a_daily_rule_runs_once_on_the_days_the_clocks_change(void **sta
 static void test_an_edit_leaves_what_was_due_before_it_to_the_old_version(void **state)
 {
     (void)state;
-    struct rule old = cron("0 * * * *", "UTC");
-    struct rule new = cron("30 * * * *", "UTC");
-    struct plan_subject s = subject_of(&old, "2030-04-12T00:30:00Z");
+    struct rule old = fixture_cron("0 * * * *", "UTC");
+    struct rule new = fixture_cron("30 * * * *", "UTC");
+    struct plan_subject s = fixture_subject(&old, "2030-04-12T00:30:00Z");
     s.misfire = MISFIRE_RUN_ALL;
     s.until = fixture_instant("2030-04-12T03:00:00Z"); /* edited at three, sharp */
     struct plan_result result = plan_at(&s, "2030-04-12T09:00:00Z");
@@ -276,7 +253,7 @@ static void test_an_edit_leaves_what_was_due_before_it_to_the_old_version(void *
 static void test_a_new_version_begins_after_the_last_firing_planned(void **state)
 {
     (void)state;
-    struct rule new = cron("* * * * *", "UTC");
+    struct rule new = fixture_cron("* * * * *", "UTC");
     struct plan_edit e = {
         .rule = &new,
         .has_form = true,
@@ -295,7 +272,7 @@ static void test_a_new_version_begins_after_the_last_firing_planned(void **state
 static void test_an_edit_to_a_finer_rule_is_refused_with_the_way_out(void **state)
 {
     (void)state;
-    struct rule new = cron("0 * * * *", "UTC");
+    struct rule new = fixture_cron("0 * * * *", "UTC");
     struct plan_edit e = {
         .rule = &new,
         .has_form = true,
@@ -347,8 +324,8 @@ static void test_a_single_firing_in_the_past_is_a_problem_and_an_ended_version_i
 static void test_what_was_due_under_a_problem_becomes_one_gap(void **state)
 {
     (void)state;
-    struct rule r = cron("0 * * * *", "UTC");
-    struct plan_subject s = subject_of(&r, "2030-04-12T00:30:00Z");
+    struct rule r = fixture_cron("0 * * * *", "UTC");
+    struct plan_subject s = fixture_subject(&r, "2030-04-12T00:30:00Z");
     s.mend = true;
     s.until = fixture_instant("2030-04-12T04:30:00Z");
     struct plan_result result = plan_at(&s, "2030-04-12T09:00:00Z");
@@ -359,8 +336,8 @@ static void test_what_was_due_under_a_problem_becomes_one_gap(void **state)
 static void test_a_key_that_comes_twice_is_a_problem_and_leaves_the_sink_alone(void **state)
 {
     (void)state;
-    struct rule r = cron("0 6,18 * * *", "UTC");
-    struct plan_subject s = subject_of(&r, "2030-04-12T00:30:00Z");
+    struct rule r = fixture_cron("0 6,18 * * *", "UTC");
+    struct plan_subject s = fixture_subject(&r, "2030-04-12T00:30:00Z");
     s.form = KEY_DATE; /* as a row that was tampered with would say */
     struct plan_result result;
     struct error err = {.text = ""};
@@ -376,8 +353,8 @@ static void test_a_key_that_comes_twice_is_a_problem_and_leaves_the_sink_alone(v
 static void test_a_full_sink_is_said_and_nothing_is_written(void **state)
 {
     (void)state;
-    struct rule r = cron("0 6 * * *", "UTC");
-    struct plan_subject s = subject_of(&r, "2030-04-12T00:30:00Z");
+    struct rule r = fixture_cron("0 6 * * *", "UTC");
+    struct plan_subject s = fixture_subject(&r, "2030-04-12T00:30:00Z");
     struct plan_result result;
     sink = (struct plan_sink){firings, 5, 5, gaps, 0, 1000};
     assert_int_equal(plan_schedule(&s, fixture_instant("2030-04-12T06:00:00Z"), 0, &window, &sink,

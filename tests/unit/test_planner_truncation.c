@@ -6,41 +6,17 @@
 
 #include <cmocka.h>
 
+#include "fixture_subject.h"
 #include "fixture_zone.h"
 #include "planner.h"
 
 #define SECOND_US INT64_C(1000000)
-#define DAY_US    (86400 * SECOND_US)
 #define MANY      20000
 
 static struct plan_window window;
 static struct planned_firing firings[MANY];
 static struct planned_gap gaps[1000];
 static struct plan_sink sink;
-
-static struct plan_subject subject_of(const struct rule *rule, const char *switched_at)
-{
-    return (struct plan_subject){
-        .rule = rule,
-        .form = key_form_of_rule(rule),
-        .last_fire_at = UTC_NONE,
-        .switched_at = fixture_instant(switched_at),
-        .starts_at = UTC_NONE,
-        .ends_at = UTC_NONE,
-        .misfire_max = 31,
-        .misfire_age_us = 7 * DAY_US,
-        .misfire_grace_us = 60 * SECOND_US,
-        .until = UTC_UNBOUNDED,
-        .work_max = PLANNER_WORK_MAX,
-    };
-}
-
-#define ANY_ANCHOR "2030-01-01T00:00:00Z"
-
-static struct rule cron(const char *text, const char *zone)
-{
-    return fixture_rule("cron", text, zone, ANY_ANCHOR);
-}
 
 /* What becomes of each due firing, straight from the definition of the policies. */
 struct expected {
@@ -127,7 +103,7 @@ static void sink_read(size_t n)
 static void check_truncation(const struct rule *rule)
 {
     static const enum misfire policies[] = {MISFIRE_RUN_ALL, MISFIRE_RUN_LATEST, MISFIRE_SKIP};
-    struct plan_subject s = subject_of(rule, "2026-10-20T00:00:00Z");
+    struct plan_subject s = fixture_subject(rule, "2026-10-20T00:00:00Z");
     s.misfire = policies[fixture_random_in(0, 2)];
     s.misfire_max = fixture_random_in(1, 60);
     s.misfire_grace_us = fixture_random_in(1, 90000) * SECOND_US;
@@ -170,11 +146,11 @@ static void test_truncated_passes_have_the_outcome_of_one_long_pass(void **state
 {
     (void)state;
     struct rule rules[] = {
-        cron("* * * * *", "Europe/Berlin"),
-        cron("*/7 * * * *", "America/New_York"),
-        cron("0 * * * *", "Australia/Lord_Howe"),
-        cron("30 2 * * *", "Europe/Berlin"),
-        cron("0 6 * * 1-5", "Asia/Tokyo"),
+        fixture_cron("* * * * *", "Europe/Berlin"),
+        fixture_cron("*/7 * * * *", "America/New_York"),
+        fixture_cron("0 * * * *", "Australia/Lord_Howe"),
+        fixture_cron("30 2 * * *", "Europe/Berlin"),
+        fixture_cron("0 6 * * 1-5", "Asia/Tokyo"),
         fixture_rule("interval", "13 minutes", "UTC", "2026-10-19T23:59:30Z"),
     };
     for (int i = 0; i < 400; i++) {
