@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "clock.h"
+#include "ident.h"
 #include "status.h"
 
 struct store;
@@ -21,11 +22,20 @@ enum store_role {
     STORE_ADMIN,     /* reportctl: no settings are demanded */
 };
 
+/* Which database a process belongs to: learnt with its first connection and demanded of all later
+ * ones, so that a name that leads elsewhere, or a restored copy, is noticed before anything is
+ * written. Zero-initialised; shared by all connections of a process; any thread. */
+struct store_identity {
+    char system[24];                  /* pg_control_system().system_identifier */
+    char installation[UUID_TEXT_MAX]; /* reports.installation.id; "" until known */
+};
+
 struct store_options {
     const char *conninfo;         /* libpq keywords; never logged */
     const char *password_file;    /* NULL or "": none */
     const char *application_name; /* at most 63 bytes, shown in pg_stat_activity */
     enum store_role role;
+    struct store_identity *identity; /* NULL: not compared */
 };
 
 /* Connect and verify: not in recovery, backend pid as seen by both ends (a pooler in transaction

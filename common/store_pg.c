@@ -325,7 +325,8 @@ static enum status verify_connection(struct store *store, enum store_role role, 
         "SELECT pg_is_in_recovery(), pg_backend_pid(), to_regclass('reports.fence') IS NOT NULL,"
         " current_setting('statement_timeout') <> '0'"
         " AND current_setting('idle_in_transaction_session_timeout') <> '0'"
-        " AND current_setting('lock_timeout') <> '0', current_user, current_database()";
+        " AND current_setting('lock_timeout') <> '0', current_user, current_database(),"
+        " inet_server_addr() IS NOT NULL AND current_setting('tcp_user_timeout') <> '0'";
     PGresult *r = NULL;
     enum status s = store_pg_query(store, sql, 0, NULL, deadline, &r, err);
     if (s != STATUS_OK) {
@@ -350,6 +351,11 @@ static enum status verify_connection(struct store *store, enum store_role role, 
                       PQgetvalue(r, 0, 4),
                       role == STORE_SCHEDULER ? "report_scheduler" : "report_worker",
                       PQgetvalue(r, 0, 4));
+    } else if (role != STORE_ADMIN && !store_pg_bool(r, 0, 6)) {
+        s = error_set(err, STATUS_INVALID,
+                      "no tcp_user_timeout bounds this connection: a server process that sends to "
+                      "a paused owner would hang for ever; connect by TCP (host=...), as %s",
+                      role == STORE_SCHEDULER ? "report_scheduler" : "report_worker");
     }
     PQclear(r);
     return s;
@@ -385,6 +391,9 @@ enum status store_open(const struct store_options *options, instant deadline,
         (void)PQsetNoticeReceiver(store->connection, take_notice, store);
         store->cancel = PQgetCancel(store->connection);
         s = verify_connection(store, options->role, deadline, err);
+    }
+    if (s == STATUS_OK && options->identity != NULL) {
+        s = store_pg_identify(store, options->identity, deadline, err);
     }
     if (s != STATUS_OK) {
         store_close(store);

@@ -20,6 +20,11 @@ MUST_USE enum status store_pg_query(struct store *store, const char *sql, int co
 
 PGconn *store_pg_connection(struct store *store);
 
+/* Learn *known, or compare with it. Returns: OK; INVALID (another installation or cluster);
+ * CORRUPT; AGAIN; TIMEOUT. */
+MUST_USE enum status store_pg_identify(struct store *store, struct store_identity *known,
+                                       instant deadline, struct error *err);
+
 /* The same verdict as store_pg_query would give for a failed result; for adapters that drive the
  * connection themselves (single-row mode, COPY). `result` may be NULL: reads the connection. */
 enum status store_pg_verdict(PGconn *connection, const PGresult *result, struct error *err);

@@ -17,9 +17,10 @@
 struct scope {
     struct scope_options options;
     char application_name[64], relay_name[64];
-    unsigned number;       /* at coord */
-    struct inbox *events;  /* struct coord_event */
-    struct inbox *control; /* int: a wake-up, nothing more */
+    struct store_identity identity; /* of the database: the scope's and the relay's connections */
+    unsigned number;                /* at coord */
+    struct inbox *events;           /* struct coord_event */
+    struct inbox *control;          /* int: a wake-up, nothing more */
     const struct lease *lease;
     pthread_t thread;
     bool started;

@@ -73,7 +73,8 @@ enum status scope_have_store(struct scope *s)
     const struct store_options options = {.conninfo = s->options.conninfo,
                                           .password_file = s->options.password_file,
                                           .application_name = s->application_name,
-                                          .role = STORE_SCHEDULER};
+                                          .role = STORE_SCHEDULER,
+                                          .identity = &s->identity};
     struct store *store = NULL;
     enum status status = store_open(&options, scope_in_ms(s->options.connect_ms), &store, &err);
     if (status == STATUS_OK) {

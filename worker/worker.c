@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -26,8 +27,10 @@ enum status worker_init(struct worker *w, const struct worker_settings *settings
     w->intake_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     w->sweep_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     w->claims = claims_new((size_t)settings->slots, OUTCOME_BACKLOG);
+    w->identity = calloc(1, sizeof *w->identity);
     (void)snprintf(w->keeper, sizeof w->keeper, "%s", settings->keeper);
-    if (w->claims == NULL || w->heartbeat_wake < 0 || w->intake_wake < 0 || w->sweep_wake < 0) {
+    if (w->claims == NULL || w->identity == NULL || w->heartbeat_wake < 0 || w->intake_wake < 0 ||
+        w->sweep_wake < 0) {
         worker_done(w);
         return error_set(err, STATUS_FATAL, "out of memory or descriptors");
     }
@@ -47,6 +50,7 @@ void worker_done(struct worker *w)
     wake_close(w->intake_wake);
     wake_close(w->sweep_wake);
     claims_free(w->claims);
+    free(w->identity);
     (void)pthread_mutex_destroy(&w->incarnation.mutex);
 }
 
@@ -109,7 +113,8 @@ enum status connection_ensure(struct connection *c, const struct worker *w)
     struct store_options options = {.conninfo = w->settings->database,
                                     .password_file = w->settings->database_password_file,
                                     .application_name = c->what,
-                                    .role = STORE_WORKER};
+                                    .role = STORE_WORKER,
+                                    .identity = w->identity};
     enum status s = store_open(&options, instant_add_ms(clock_now(), CONNECT_MS), &c->store, &err);
     if (s == STATUS_OK) {
         if (c->failures > 0) {

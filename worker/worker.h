@@ -24,6 +24,7 @@ struct incarnation {
 struct worker {
     const struct worker_settings *settings;
     struct claims *claims;
+    struct store_identity *identity; /* of the database, for all connections; owned */
     struct counters counters;
     struct incarnation incarnation;
     char keeper[WORKER_PATH_MAX];

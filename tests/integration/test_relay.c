@@ -84,7 +84,7 @@ static bool kafka_is_reachable(void *argument)
 }
 
 /* Read the topic from its beginning: how often each job id came, by SQL. Returns the messages. */
-static int read_back(const char *topic, int want, int64_t ms)
+static int read_once(const char *topic, int want, int64_t ms)
 {
     const char *topics[] = {topic, NULL};
     char group[80];
@@ -117,6 +117,18 @@ static int read_back(const char *topic, int want, int64_t ms)
         got++;
     }
     assert_int_equal(consumer_close(c, in_ms(10000)), STATUS_OK);
+    return got;
+}
+
+/* The topic is the question here, not the group: one that got no assignment in time on a busy
+ * machine is tried again by another group, from the beginning. */
+static int read_back(const char *topic, int want, int64_t ms)
+{
+    int got = read_once(topic, want, ms);
+    if (got < want) {
+        print_message("read %d of %d messages, reading again\n", got, want);
+        got = read_once(topic, want, ms);
+    }
     return got;
 }
 
