@@ -50,6 +50,12 @@ void store_close(struct store *store);
 /* True after a lost connection, a timeout or a protocol error: close it and open another. */
 bool store_is_broken(const struct store *store);
 
+/* After a statement over many rows was INVALID: is one of the rows to blame (I12)? Data exceptions,
+ * constraint violations and exceptions raised on purpose are; an I/O error, a revoked grant, a
+ * missing function or a clock that went backwards (RS004) are the server's, and blaming rows for
+ * those would spoil every one of them. Pure. */
+bool store_blames_a_row(const struct error *err);
+
 /* Ask the server to cancel what is running on this connection. Thread: any, while the owner keeps
  * the connection open (the caller guarantees that). Blocks: up to a few seconds on connect. */
 void store_cancel(struct store *store);

@@ -220,6 +220,11 @@ void store_cancel(struct store *store)
     (void)pthread_mutex_unlock(&store->cancel_mutex);
 }
 
+bool store_blames_a_row(const struct error *err)
+{
+    return state_is(err->code, "22") || state_is(err->code, "23") || state_is(err->code, "P0");
+}
+
 bool store_is_broken(const struct store *store)
 {
     return store->broken;

@@ -23,20 +23,6 @@ enum status planning_call(struct planning *p, struct store_call *ret_call, struc
     return STATUS_OK;
 }
 
-/* Is a row to blame? Data exceptions, constraint violations and exceptions raised on purpose are;
- * a missing function, an internal error or a clock that went backwards (RS004) are not: blaming
- * rows for those would take every schedule out of planning. */
-static bool fault_is_a_rows(const struct error *err)
-{
-    static const char *const classes[] = {"22", "23", "P0"};
-    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
-        if (strncmp(err->code, classes[i], 2) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* The statement failed but the server is well: it waited for a lock, met a deadlock, or was slow.
  */
 static bool fault_is_a_waits(const struct error *err)
@@ -130,7 +116,7 @@ static enum status ranges_failed(struct planning *p, struct ranges *r, enum stat
                                  size_t end, struct error *err)
 {
     struct error why = *err;
-    if (s == STATUS_INVALID && fault_is_a_rows(&why)) {
+    if (s == STATUS_INVALID && store_blames_a_row(&why)) {
         if (end - begin == 1) {
             return r->blame(p, begin, &why, err);
         }

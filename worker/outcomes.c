@@ -78,15 +78,6 @@ static void give_up(struct worker *w, struct claim *claim, const char *text)
     claims_close(w->claims, claim);
 }
 
-/* Is an outcome to blame? Data exceptions, constraint violations and exceptions raised on purpose
- * are. Anything else (an I/O error, a revoked grant, a missing function) is the server's, however
- * long it lasts: the report is made, so its file and its claim are kept and it is tried again. */
-static bool is_a_rows_fault(const struct error *err)
-{
-    return strncmp(err->code, "22", 2) == 0 || strncmp(err->code, "23", 2) == 0 ||
-           strncmp(err->code, "P0", 2) == 0;
-}
-
 static enum status outcomes_send(struct writer *x, struct claim *const *claims, size_t count,
                                  enum outcome_verdict *ret_verdicts, struct error *err)
 {
@@ -122,7 +113,7 @@ static enum status record_refused(struct writer *x, struct claim **claims, size_
     enum status s = outcomes_send(x, claims, 1, &verdict, &err);
     if (s == STATUS_OK) {
         verdict_apply(x->w, claim, verdict);
-    } else if (s == STATUS_INVALID && is_a_rows_fault(&err)) {
+    } else if (s == STATUS_INVALID && store_blames_a_row(&err)) {
         give_up(x->w, claim, err.text);
         s = STATUS_OK;
     } else {
@@ -142,7 +133,9 @@ static enum status record(struct writer *x, struct claim **claims, size_t count)
         }
         return s;
     }
-    if (s == STATUS_INVALID && !store_is_broken(x->connection.store) && is_a_rows_fault(&err)) {
+    /* Otherwise the fault is the server's, however long it lasts: the report is made, so its file
+     * and its claim are kept and it is tried again. */
+    if (s == STATUS_INVALID && !store_is_broken(x->connection.store) && store_blames_a_row(&err)) {
         return record_refused(x, claims, count, &err);
     }
     log_event(LOG_LEVEL_WARN, "outcomes not recorded, trying again", "status=%s count=%zu error=%s",
