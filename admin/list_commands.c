@@ -1,4 +1,4 @@
-/* Commands that are one SELECT on a view. The SQL of the views is in sql/0009_views.sql. */
+/* Commands that are one SELECT on a view. The SQL of the views is in sql/0012_views.sql. */
 #include "commands.h"
 
 #include <inttypes.h>

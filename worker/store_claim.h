@@ -1,4 +1,4 @@
-/* What a worker asks of the database (sql/0006_claims.sql): register, claim, renew, report, and
+/* What a worker asks of the database (sql/0008_claims.sql): register, claim, renew, report, and
  * what became of files. Each call is one statement on a connection of store.h, with its deadline.
  * Thread: the connection's owner. Blocks: until the deadline.
  *

@@ -1,0 +1,145 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "metrics.h"
+
+static const double bounds[] = {0.1, 1};
+static const struct metric_family jobs = {
+    .name = "t_jobs_total", .kind = METRIC_COUNTER, .help = "Jobs.", .labels = {"scope", "outcome"}};
+static const struct metric_family lag = {
+    .name = "t_lag_seconds", .kind = METRIC_GAUGE, .help = "Lag.", .labels = {"scope"}};
+static const struct metric_family calls = {.name = "t_call_seconds",
+                                           .kind = METRIC_HISTOGRAM,
+                                           .help = "Calls.",
+                                           .bounds = bounds,
+                                           .bound_count = 2};
+
+static int set_up(void **state)
+{
+    (void)state;
+    metrics_reset();
+    return 0;
+}
+
+static void assert_page(const char *expected)
+{
+    char *text = NULL;
+    size_t size = 0;
+    struct error err = {.text = ""};
+    assert_int_equal(metrics_render(&text, &size, &err), STATUS_OK);
+    assert_string_equal(text, expected);
+    assert_int_equal(size, strlen(expected));
+    free(text);
+}
+
+static void test_empty_registry_is_an_empty_page(void **state)
+{
+    (void)state;
+    assert_page("");
+}
+
+static void test_same_labels_are_one_series(void **state)
+{
+    (void)state;
+    metric_add(metric_get(&jobs, "main", "failed"), 1);
+    metric_add(metric_get(&jobs, "main", "failed"), 2);
+    metric_add(metric_get(&jobs, "other", "failed"), 5);
+    assert_page("# HELP t_jobs_total Jobs.\n# TYPE t_jobs_total counter\n"
+                "t_jobs_total{scope=\"main\",outcome=\"failed\"} 3\n"
+                "t_jobs_total{scope=\"other\",outcome=\"failed\"} 5\n");
+}
+
+static void test_counter_is_shown_before_its_first_step_and_gauge_is_not(void **state)
+{
+    (void)state;
+    (void)metric_get(&jobs, "main", "failed");
+    (void)metric_get(&lag, "main", NULL);
+    assert_page("# HELP t_jobs_total Jobs.\n# TYPE t_jobs_total counter\n"
+                "t_jobs_total{scope=\"main\",outcome=\"failed\"} 0\n");
+}
+
+static void test_cleared_gauge_disappears_until_it_is_set_again(void **state)
+{
+    (void)state;
+    struct metric *m = metric_get(&lag, "main", NULL);
+    metric_set(m, 1.5);
+    metric_clear(m);
+    assert_page("");
+    metric_set(m, -0.25);
+    assert_page("# HELP t_lag_seconds Lag.\n# TYPE t_lag_seconds gauge\n"
+                "t_lag_seconds{scope=\"main\"} -0.25\n");
+}
+
+static void test_histogram_counts_into_every_bucket_above(void **state)
+{
+    (void)state;
+    struct metric *m = metric_get(&calls, NULL, NULL);
+    metric_observe(m, 0.1); /* a bound belongs to its bucket */
+    metric_observe(m, 0.5);
+    metric_observe(m, 7);
+    assert_page("# HELP t_call_seconds Calls.\n# TYPE t_call_seconds histogram\n"
+                "t_call_seconds_bucket{le=\"0.1\"} 1\nt_call_seconds_bucket{le=\"1\"} 2\n"
+                "t_call_seconds_bucket{le=\"+Inf\"} 3\nt_call_seconds_sum 7.6\n"
+                "t_call_seconds_count 3\n");
+}
+
+static void test_families_stand_together_whatever_the_order_of_making(void **state)
+{
+    (void)state;
+    metric_set(metric_get(&lag, "a", NULL), 1);
+    metric_add(metric_get(&jobs, "a", "x"), 1);
+    metric_set(metric_get(&lag, "b", NULL), 2);
+    assert_page("# HELP t_jobs_total Jobs.\n# TYPE t_jobs_total counter\n"
+                "t_jobs_total{scope=\"a\",outcome=\"x\"} 1\n"
+                "# HELP t_lag_seconds Lag.\n# TYPE t_lag_seconds gauge\n"
+                "t_lag_seconds{scope=\"a\"} 1\nt_lag_seconds{scope=\"b\"} 2\n");
+}
+
+static void test_label_value_is_escaped(void **state)
+{
+    (void)state;
+    metric_set(metric_get(&lag, "a\"b\\c\nd", NULL), 1);
+    assert_page("# HELP t_lag_seconds Lag.\n# TYPE t_lag_seconds gauge\n"
+                "t_lag_seconds{scope=\"a\\\"b\\\\c\\nd\"} 1\n");
+}
+
+static void test_full_registry_keeps_what_it_has_and_counts_the_rest(void **state)
+{
+    (void)state;
+    char value[32];
+    for (int i = 0; i < METRICS_MAX + 1; i++) { /* two more than there is room for */
+        (void)snprintf(value, sizeof value, "s%d", i);
+        metric_set(metric_get(&lag, value, NULL), i);
+    }
+    assert_true(metric_read(metric_get(&lag, "s7", NULL)) == 7);
+    char *text = NULL;
+    size_t size = 0;
+    struct error err = {.text = ""};
+    assert_int_equal(metrics_render(&text, &size, &err), STATUS_OK);
+    assert_non_null(strstr(text, "\nreport_metrics_dropped_total 2\n"));
+    assert_null(strstr(text, value));
+    free(text);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_empty_registry_is_an_empty_page, set_up),
+        cmocka_unit_test_setup(test_same_labels_are_one_series, set_up),
+        cmocka_unit_test_setup(test_counter_is_shown_before_its_first_step_and_gauge_is_not,
+                               set_up),
+        cmocka_unit_test_setup(test_cleared_gauge_disappears_until_it_is_set_again, set_up),
+        cmocka_unit_test_setup(test_histogram_counts_into_every_bucket_above, set_up),
+        cmocka_unit_test_setup(test_families_stand_together_whatever_the_order_of_making, set_up),
+        cmocka_unit_test_setup(test_label_value_is_escaped, set_up),
+        cmocka_unit_test_setup(test_full_registry_keeps_what_it_has_and_counts_the_rest, set_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
