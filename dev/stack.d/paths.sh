@@ -1,20 +1,29 @@
 # shellcheck shell=bash
-# Where the Java parts of the local stack are. Sourced by dev/setup and dev/stack.
+# Where the fetched parts of the local stack are. Sourced by dev/setup and dev/stack.
+
+cache_dir() {
+    if [ -n "${XDG_CACHE_HOME:-}" ]; then
+        printf '%s/report-scheduler-dev\n' "$XDG_CACHE_HOME"
+    elif [ "$(id -u)" -eq 0 ]; then
+        printf '/var/cache/report-scheduler-dev\n'
+    else
+        printf '%s/.cache/report-scheduler-dev\n' "$HOME"
+    fi
+}
+
+# Where the Debian package `prometheus` or `pgbouncer` is unpacked: $(tool_dir prometheus)/usr/bin/promtool,
+# $(tool_dir pgbouncer)/usr/sbin/pgbouncer. It exists only when complete.
+tool_dir() {
+    printf '%s/tool-%s\n' "$(cache_dir)" "$1"
+}
 
 # The directory of jars for `zookeeper` or `kafka`: it exists only when complete, and its name
 # follows the pom, so that a changed pom is fetched anew and old clones keep theirs.
 java_part_dir() {
-    local part=$1 pom hash cache
+    local part=$1 pom hash
     pom=${BASH_SOURCE[0]%/*}/$part/pom.xml
     hash=$(sha256sum "$pom")
-    if [ -n "${XDG_CACHE_HOME:-}" ]; then
-        cache=$XDG_CACHE_HOME
-    elif [ "$(id -u)" -eq 0 ]; then
-        cache=/var/cache
-    else
-        cache=$HOME/.cache
-    fi
-    printf '%s/report-scheduler-dev/%s-%s\n' "$cache" "$part" "${hash:0:16}"
+    printf '%s/%s-%s\n' "$(cache_dir)" "$part" "${hash:0:16}"
 }
 
 # The home of a Java of at least version 17: RS_JAVA_HOME, else Debian's own, else JAVA_HOME, else
