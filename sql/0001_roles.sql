@@ -103,6 +103,6 @@ COMMENT ON DOMAIN reports.occurrence_key IS
 CREATE TYPE reports.job_state AS ENUM
     ('waiting', 'queued', 'running', 'retry_wait', 'succeeded', 'failed', 'cancelled', 'quarantined');
 COMMENT ON TYPE reports.job_state IS
-    'waiting: held by overlap or capacity; queued: may be claimed; running: has a live claim; retry_wait: backing off; succeeded, failed, cancelled: final; quarantined: set aside (not yet: nothing sets it).';
+    'waiting: for another job of its schedule to end, or for room (job.waits_for); queued: may be claimed; running: has a live claim; retry_wait: backing off; succeeded, failed, cancelled: final; quarantined: set aside (not yet: nothing sets it).';
 
 RESET ROLE;

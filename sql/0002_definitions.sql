@@ -23,23 +23,25 @@ INSERT INTO reports.installation DEFAULT VALUES;
 CREATE TABLE reports.scope (
     name reports.name PRIMARY KEY,
     description text NOT NULL DEFAULT '',
+    catch_up_max integer DEFAULT 100 CHECK (catch_up_max BETWEEN 1 AND 1000000),
     created_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 COMMENT ON TABLE reports.scope IS 'An independent field of authority: the schedules that one leader plans. Never deleted, since its fence never is (I2).';
 COMMENT ON COLUMN reports.scope.name IS 'Name, also the ZooKeeper path element below /scopes.';
 COMMENT ON COLUMN reports.scope.description IS 'For people.';
+COMMENT ON COLUMN reports.scope.catch_up_max IS 'Most jobs of missed firings queued and running at once, so that a long outage ends in no storm; NULL: no bound. It limits when they run, never whether they are planned.';
 COMMENT ON COLUMN reports.scope.created_at IS 'When it was made.';
 
 CREATE TABLE reports.queue (
     name reports.name PRIMARY KEY,
     description text NOT NULL DEFAULT '',
-    max_outstanding integer CONSTRAINT max_outstanding_is_not_supported_yet CHECK (max_outstanding IS NULL),
+    max_outstanding integer CHECK (max_outstanding BETWEEN 1 AND 1000000),
     created_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 COMMENT ON TABLE reports.queue IS 'A class of jobs; workers say which queues they serve.';
 COMMENT ON COLUMN reports.queue.name IS 'Name, as in schedule.queue and worker.conf.';
 COMMENT ON COLUMN reports.queue.description IS 'For people.';
-COMMENT ON COLUMN reports.queue.max_outstanding IS 'Most jobs queued and running per scope. Not yet: must be NULL (no bound).';
+COMMENT ON COLUMN reports.queue.max_outstanding IS 'Most jobs queued and running at once, for each scope; what is beyond it waits. NULL: no bound.';
 COMMENT ON COLUMN reports.queue.created_at IS 'When it was made.';
 INSERT INTO reports.queue (name, description) VALUES ('default', 'Where a schedule''s jobs go unless it says otherwise.');
 
@@ -117,7 +119,7 @@ CREATE TABLE reports.schedule (
     misfire_max integer NOT NULL DEFAULT 31 CHECK (misfire_max BETWEEN 1 AND 1000),
     misfire_age interval NOT NULL DEFAULT '7 days' CHECK (misfire_age BETWEEN interval '1 minute' AND interval '3660 days'),
     misfire_grace interval NOT NULL DEFAULT '60 seconds' CHECK (misfire_grace BETWEEN interval '1 second' AND interval '1 day'),
-    overlap text NOT NULL DEFAULT 'allow',
+    overlap text NOT NULL DEFAULT 'allow' CHECK (overlap IN ('allow', 'forbid', 'queue', 'replace')),
     queue reports.name NOT NULL DEFAULT 'default' REFERENCES reports.queue (name),
     priority integer NOT NULL DEFAULT 0 CHECK (priority BETWEEN -1000 AND 1000),
     jitter_s integer NOT NULL DEFAULT 0,
@@ -143,7 +145,7 @@ COMMENT ON COLUMN reports.schedule.time_zone IS 'IANA zone the rule is meant in,
 COMMENT ON COLUMN reports.schedule.anchor IS 'interval: the instant counting starts from; filled with the time of creation.';
 COMMENT ON COLUMN reports.schedule.starts_at IS 'No firing before this instant; NULL: from creation on.';
 COMMENT ON COLUMN reports.schedule.ends_at IS 'No firing at or after this instant; NULL: open.';
-COMMENT ON COLUMN reports.schedule.paused IS 'Not yet: must be false.';
+COMMENT ON COLUMN reports.schedule.paused IS 'true: nothing fires from the edit on. What was due meanwhile is recorded as one gap when it goes on.';
 COMMENT ON COLUMN reports.schedule.dst_gap IS 'Not yet: must be auto (fixed times run once after a gap; jobs that follow the clock do not).';
 COMMENT ON COLUMN reports.schedule.dst_overlap IS 'Not yet: must be auto (fixed times run once, at the first; jobs that follow the clock run in both).';
 COMMENT ON COLUMN reports.schedule.calendar IS 'Not yet: must be NULL.';
@@ -153,7 +155,7 @@ COMMENT ON COLUMN reports.schedule.misfire IS 'What becomes of firings missed by
 COMMENT ON COLUMN reports.schedule.misfire_max IS 'run_all: most missed firings that are run; older ones become a gap.';
 COMMENT ON COLUMN reports.schedule.misfire_age IS 'run_all: missed firings older than this become a gap.';
 COMMENT ON COLUMN reports.schedule.misfire_grace IS 'A firing younger than this is late, not missed.';
-COMMENT ON COLUMN reports.schedule.overlap IS 'allow; forbid, queue and replace: not yet.';
+COMMENT ON COLUMN reports.schedule.overlap IS 'When a firing is due while a job of the schedule is still open. allow: both run; forbid: it is not run, which a gap records; queue: its job waits for the other to end; replace: the other is cancelled, and its job waits for that.';
 COMMENT ON COLUMN reports.schedule.queue IS 'Which workers may run its jobs.';
 COMMENT ON COLUMN reports.schedule.priority IS 'Higher is claimed first within a queue.';
 COMMENT ON COLUMN reports.schedule.jitter_s IS 'Seconds of deterministic spread. Not yet: must be 0.';
@@ -172,6 +174,7 @@ CREATE TABLE reports.schedule_version (
     effective_from timestamptz NOT NULL,
     recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     recorded_by text NOT NULL DEFAULT session_user,
+    change_reason text,
     ended boolean NOT NULL,
     report text NOT NULL,
     description text NOT NULL,
@@ -209,6 +212,7 @@ COMMENT ON COLUMN reports.schedule_version.version IS '1, 2, 3 ... within the sc
 COMMENT ON COLUMN reports.schedule_version.effective_from IS 'The version before plans everything due before this instant.';
 COMMENT ON COLUMN reports.schedule_version.recorded_at IS 'When the edit was made.';
 COMMENT ON COLUMN reports.schedule_version.recorded_by IS 'Login role that made the edit.';
+COMMENT ON COLUMN reports.schedule_version.change_reason IS 'Why, where a request said it.';
 COMMENT ON COLUMN reports.schedule_version.ended IS 'The schedule was deleted: nothing fires under this version.';
 DO $$
 DECLARE
@@ -234,6 +238,8 @@ CREATE TABLE reports.schedule_change (
     made_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (scope, id)
 );
+-- For due: what fires now, and was it edited?
+CREATE INDEX schedule_change_schedule ON reports.schedule_change (schedule);
 COMMENT ON TABLE reports.schedule_change IS 'An edit the leader has not taken in yet; the durable side of NOTIFY.';
 COMMENT ON COLUMN reports.schedule_change.id IS 'Order of arrival; not of commit, so the leader reads rows, never a cursor.';
 COMMENT ON COLUMN reports.schedule_change.scope IS 'Scope of the schedule.';
@@ -329,6 +335,48 @@ END
 $$;
 COMMENT ON FUNCTION reports.check_rule(text, text, text) IS 'Refuses a rule whose shape cannot work.';
 
+-- A key is used once for ever, so an edit that is certain to come back to used ones is refused here, with
+-- the way out. What only the rule can tell the leader finds, and writes `problem`.
+CREATE FUNCTION reports.check_repeat(p_new reports.schedule, p_old reports.schedule) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    p record;
+    used text;
+    local_now timestamp;
+BEGIN
+    IF p_new.kind = p_old.kind AND p_new.rule = p_old.rule AND p_new.time_zone = p_old.time_zone THEN
+        RETURN;
+    END IF;
+    SELECT * INTO p FROM reports.schedule_progress q WHERE q.schedule = p_new.name;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    IF p_new.kind = 'once' AND p.key_form = 'date' THEN
+        used := to_char(CASE WHEN p_new.rule ~ '(Z|[+-]\d\d:\d\d)$' THEN p_new.rule::timestamptz AT TIME ZONE p_new.time_zone
+                             ELSE p_new.rule::timestamp END, 'YYYY-MM-DD');
+        IF EXISTS (SELECT FROM reports.occurrence o WHERE o.schedule = p_new.name AND o.occurrence_key = used) THEN
+            RAISE EXCEPTION 'schedule "%": it has fired for % already, and each date fires once', p_new.name, used
+                USING ERRCODE = 'unique_violation', HINT = 'Insert a new schedule for the new time.';
+        END IF;
+    END IF;
+    -- The same rule west of here names the same local times again.
+    IF p_new.kind = 'cron' AND p_old.kind = 'cron' AND p_new.rule = p_old.rule AND NOT p_new.paused
+       AND p.key_form IN ('minute', 'second') THEN
+        local_now := clock_timestamp() AT TIME ZONE p_new.time_zone;
+        used := to_char(p.last_nominal, CASE p.key_form WHEN 'minute' THEN 'YYYY-MM-DD"T"HH24:MI' ELSE 'YYYY-MM-DD"T"HH24:MI:SS' END);
+        IF p.last_nominal > local_now
+           AND (p_new.starts_at IS NULL OR p_new.starts_at <= clock_timestamp())
+           AND (p_new.ends_at IS NULL OR p_new.ends_at > p.last_nominal AT TIME ZONE p_new.time_zone)
+           AND EXISTS (SELECT FROM reports.occurrence o WHERE o.schedule = p_new.name AND o.occurrence_key = used) THEN
+            RAISE EXCEPTION 'schedule "%": in % it is % now, and it has fired for local times up to % already', p_new.name,
+                p_new.time_zone, to_char(local_now, 'YYYY-MM-DD"T"HH24:MI'), used
+                USING ERRCODE = 'unique_violation', HINT = 'Insert a new schedule for the new zone and delete this one.';
+        END IF;
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION reports.check_repeat(reports.schedule, reports.schedule) IS 'Refuses an edit that would certainly fire again under keys that exist.';
+
 CREATE FUNCTION reports.check_schedule() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -340,13 +388,11 @@ BEGIN
         RAISE EXCEPTION 'schedule "%": kind ''rrule'' is not supported yet', NEW.name
             USING ERRCODE = 'feature_not_supported', HINT = 'Write kind = ''cron'', ''interval'' or ''once''.';
     END IF;
-    PERFORM reports.refuse_not_yet(NEW.name, 'paused', NEW.paused::text, 'false');
     PERFORM reports.refuse_not_yet(NEW.name, 'dst_gap', NEW.dst_gap, 'auto');
     PERFORM reports.refuse_not_yet(NEW.name, 'dst_overlap', NEW.dst_overlap, 'auto');
     PERFORM reports.refuse_not_yet(NEW.name, 'calendar', NEW.calendar, NULL);
     PERFORM reports.refuse_not_yet(NEW.name, 'nonbusiness', NEW.nonbusiness, 'run');
     PERFORM reports.refuse_not_yet(NEW.name, 'business_date', NEW.business_date, 'run_date');
-    PERFORM reports.refuse_not_yet(NEW.name, 'overlap', NEW.overlap, 'allow');
     PERFORM reports.refuse_not_yet(NEW.name, 'jitter_s', NEW.jitter_s::text, '0');
     PERFORM reports.check_rule(NEW.name, NEW.kind, NEW.rule);
     -- Abbreviations and POSIX strings are known to PostgreSQL too; the leader refuses those.
@@ -356,6 +402,7 @@ BEGIN
         RAISE EXCEPTION 'schedule "%": unknown time zone %', NEW.name, quote_literal(NEW.time_zone)
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Write an IANA name such as Europe/Berlin or UTC.';
     END;
+    PERFORM reports.check_repeat(NEW, CASE WHEN TG_OP = 'UPDATE' THEN OLD END);
     IF NEW.kind = 'interval' AND NEW.anchor IS NULL THEN
         NEW.anchor := date_trunc('second', clock_timestamp());
     END IF;
@@ -367,38 +414,173 @@ CREATE TRIGGER check_schedule BEFORE INSERT OR UPDATE ON reports.schedule
     FOR EACH ROW EXECUTE FUNCTION reports.check_schedule();
 
 -- Each edit appends a version and a change row and tells the leader. Two editors of one schedule
--- are ordered by the row they both change; a re-insert after a delete by the primary key.
+-- are ordered by the row they both change; a re-insert after a delete by the primary key. Versions begin in
+-- the order of their numbers, whatever the clock does.
+--
+-- Argument 'asked': the statement is one of our own functions carrying out a request. It may say in the
+-- settings reports.asked_at and reports.change_reason (for the transaction) when that was asked and why,
+-- so that a pause begins when somebody wanted it, not when a leader was there. Nobody else can back-date.
 CREATE FUNCTION reports.record_version() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     s reports.schedule;
     next_version integer;
+    begins timestamptz := clock_timestamp();
+    latest timestamptz;
+    why text;
 BEGIN
     -- By image, not by equality: parameters {"x": 1.0} and {"x": 1} are equal and print differently.
     IF TG_OP = 'UPDATE' AND NEW *= OLD THEN
         RETURN NULL;
     END IF;
     s := CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
-    SELECT coalesce(max(v.version), 0) + 1 INTO next_version
-      FROM reports.schedule_version v WHERE v.schedule = s.name;
+    SELECT v.version + 1, v.effective_from INTO next_version, latest
+      FROM reports.schedule_version v WHERE v.schedule = s.name ORDER BY v.version DESC LIMIT 1;
+    IF TG_ARGV[0] = 'asked' THEN
+        begins := least(begins, nullif(current_setting('reports.asked_at', true), '')::timestamptz);
+        why := left(nullif(current_setting('reports.change_reason', true), ''), 500);
+    END IF;
+    begins := greatest(begins, latest);
     INSERT INTO reports.schedule_version
-        (schedule, version, scope, effective_from, ended, report, description, kind, rule, time_zone,
+        (schedule, version, scope, effective_from, change_reason, ended, report, description, kind, rule, time_zone,
          anchor, starts_at, ends_at, paused, dst_gap, dst_overlap, calendar, nonbusiness,
          business_date, misfire, misfire_max, misfire_age, misfire_grace, overlap, queue, priority,
          jitter_s, max_attempts, retry_base, retry_cap, timeout, parameters, owner)
     VALUES
-        (s.name, next_version, s.scope, clock_timestamp(), TG_OP = 'DELETE', s.report, s.description,
+        (s.name, coalesce(next_version, 1), s.scope, begins, why, TG_OP = 'DELETE', s.report, s.description,
          s.kind, s.rule, s.time_zone, s.anchor, s.starts_at, s.ends_at, s.paused, s.dst_gap,
          s.dst_overlap, s.calendar, s.nonbusiness, s.business_date, s.misfire, s.misfire_max,
          s.misfire_age, s.misfire_grace, s.overlap, s.queue, s.priority, s.jitter_s, s.max_attempts,
          s.retry_base, s.retry_cap, s.timeout, s.parameters, s.owner);
-    INSERT INTO reports.schedule_change (scope, schedule, version) VALUES (s.scope, s.name, next_version);
+    INSERT INTO reports.schedule_change (scope, schedule, version) VALUES (s.scope, s.name, coalesce(next_version, 1));
     PERFORM pg_notify('report_change', s.scope);
     RETURN NULL;
 END
 $$;
 COMMENT ON FUNCTION reports.record_version() IS 'Trigger on schedule: appends the version and the change row, notifies the leader.';
+-- In the condition current_user is who runs the statement; in the function it would be the owner always.
 CREATE TRIGGER record_version AFTER INSERT OR UPDATE OR DELETE ON reports.schedule
-    FOR EACH ROW EXECUTE FUNCTION reports.record_version();
+    FOR EACH ROW WHEN (current_user <> 'report_owner') EXECUTE FUNCTION reports.record_version();
+CREATE TRIGGER record_version_asked AFTER INSERT OR UPDATE OR DELETE ON reports.schedule
+    FOR EACH ROW WHEN (current_user = 'report_owner') EXECUTE FUNCTION reports.record_version('asked');
+
+-- Names and parameters are judged before the foreign keys and CHECKs behind them, to say which row is
+-- meant and the way out.
+CREATE FUNCTION reports.check_parameters(p_what text, p_name text, p_parameters jsonb, p_for_query boolean) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    bad text;
+BEGIN
+    IF jsonb_typeof(p_parameters) IS DISTINCT FROM 'object' THEN
+        RAISE EXCEPTION '% "%": parameters must be an object', p_what, p_name
+            USING ERRCODE = 'check_violation', HINT = 'Write {"name": "value"}, or {} for none.';
+    END IF;
+    IF octet_length(p_parameters::text) > 65536 OR (SELECT count(*) FROM jsonb_object_keys(p_parameters)) > 1000 THEN
+        RAISE EXCEPTION '% "%": parameters are larger than 65536 bytes or more than 1000', p_what, p_name
+            USING ERRCODE = 'check_violation', HINT = 'Keep data in a table that the report reads, and give its key here.';
+    END IF;
+    -- The names of job_builtin in worker/job.c; tests/system/test_bad_rows.py tries each.
+    SELECT k INTO bad FROM jsonb_object_keys(p_parameters) k
+     WHERE k IN ('business_date', 'window_start', 'window_end', 'scheduled_for', 'schedule', 'attempt', 'occurrence_key')
+     ORDER BY k LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION '% "%": parameter "%" is built in and cannot be set', p_what, p_name, bad
+            USING ERRCODE = 'check_violation', HINT = 'Give it another name.';
+    END IF;
+    SELECT e.key INTO bad FROM jsonb_each(p_parameters) e
+     WHERE p_for_query AND jsonb_typeof(e.value) NOT IN ('string', 'number', 'boolean') ORDER BY e.key LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION '% "%": parameter "%" is null, a list or an object', p_what, p_name, bad
+            USING ERRCODE = 'check_violation', HINT = 'In a query only text, numbers and booleans can stand.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION reports.check_parameters(text, text, jsonb, boolean) IS 'Refuses parameters that no job could use.';
+
+CREATE FUNCTION reports.check_report_parameters() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    other record;
+BEGIN
+    PERFORM reports.check_parameters('report', NEW.name, NEW.parameters, NEW.kind = 'sql');
+    IF TG_OP = 'UPDATE' AND NEW.kind = 'sql' AND OLD.kind <> 'sql' THEN
+        FOR other IN SELECT s.name, s.parameters FROM reports.schedule s WHERE s.report = NEW.name LOOP
+            PERFORM reports.check_parameters('schedule', other.name, other.parameters, true);
+        END LOOP;
+    END IF;
+    RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION reports.check_report_parameters() IS 'Trigger on report: refuses parameters that no job could use.';
+CREATE TRIGGER check_parameters BEFORE INSERT OR UPDATE OF parameters, kind ON reports.report
+    FOR EACH ROW EXECUTE FUNCTION reports.check_report_parameters();
+
+CREATE FUNCTION reports.check_references() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    its_kind text;
+BEGIN
+    SELECT r.kind INTO its_kind FROM reports.report r WHERE r.name = NEW.report;
+    IF NOT FOUND AND NEW.report IS NOT NULL THEN
+        RAISE EXCEPTION 'schedule "%": report "%" does not exist', NEW.name, NEW.report
+            USING ERRCODE = 'foreign_key_violation', HINT = 'Insert it into reports.report first, or correct the name.';
+    END IF;
+    IF NEW.queue IS NOT NULL AND NOT EXISTS (SELECT FROM reports.queue q WHERE q.name = NEW.queue) THEN
+        RAISE EXCEPTION 'schedule "%": queue "%" does not exist', NEW.name, NEW.queue
+            USING ERRCODE = 'foreign_key_violation',
+                  HINT = 'Insert it into reports.queue first and let a worker serve it, or correct the name.';
+    END IF;
+    IF NEW.scope IS NOT NULL AND NOT EXISTS (SELECT FROM reports.scope s WHERE s.name = NEW.scope) THEN
+        RAISE EXCEPTION 'schedule "%": scope "%" does not exist', NEW.name, NEW.scope
+            USING ERRCODE = 'foreign_key_violation',
+                  HINT = 'Insert it into reports.scope first and add it to scopes in scheduler.conf, or correct the name.';
+    END IF;
+    PERFORM reports.check_parameters('schedule', NEW.name, NEW.parameters, its_kind = 'sql');
+    RETURN NEW;
+END
+$$;
+COMMENT ON FUNCTION reports.check_references() IS 'Trigger on schedule: refuses names that are not there and parameters that no job could use.';
+CREATE TRIGGER check_references BEFORE INSERT OR UPDATE OF report, queue, scope, parameters ON reports.schedule
+    FOR EACH ROW EXECUTE FUNCTION reports.check_references();
+
+-- What others name is not deleted or renamed under them. Jobs and workers name a queue without a
+-- foreign key: nobody would run the ones, and the others could not register again.
+CREATE FUNCTION reports.keep_used() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    users text;
+BEGIN
+    IF TG_OP = 'UPDATE' AND NEW.name = OLD.name THEN
+        RETURN NEW;
+    END IF;
+    SELECT string_agg(CASE WHEN u.n <= 3 THEN format('"%s"', u.name) ELSE 'more' END, ', ') INTO users
+      FROM (SELECT s.name, row_number() OVER (ORDER BY s.name) AS n FROM reports.schedule s
+             WHERE CASE TG_TABLE_NAME WHEN 'report' THEN s.report ELSE s.queue END = OLD.name ORDER BY s.name LIMIT 4) u;
+    IF users IS NOT NULL THEN
+        RAISE EXCEPTION '% "%" is in use by schedule %', TG_TABLE_NAME, OLD.name, users
+            USING ERRCODE = 'foreign_key_violation',
+                  HINT = format('Delete those schedules first, or give them another %s.', TG_TABLE_NAME);
+    END IF;
+    IF TG_TABLE_NAME = 'queue' THEN
+        SELECT format('worker "%s"', w.name) INTO users FROM reports.worker w
+         WHERE w.state IN ('alive', 'draining') AND OLD.name = ANY (w.queues) LIMIT 1;
+        IF users IS NULL THEN
+            SELECT format('job %s:%s', j.schedule, j.occurrence_key) INTO users FROM reports.job j
+             WHERE j.queue = OLD.name AND j.state IN ('waiting', 'queued', 'running', 'retry_wait') LIMIT 1;
+        END IF;
+        IF users IS NOT NULL THEN
+            RAISE EXCEPTION 'queue "%" is in use by %', OLD.name, users
+                USING ERRCODE = 'object_in_use',
+                      HINT = 'Let its jobs end, then take it out of queues in worker.conf and restart those workers.';
+        END IF;
+    END IF;
+    RETURN CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
+END
+$$;
+COMMENT ON FUNCTION reports.keep_used() IS 'Trigger on report and queue: refuses to take away what is in use, names who uses it.';
+CREATE TRIGGER keep_used BEFORE DELETE OR UPDATE OF name ON reports.report
+    FOR EACH ROW EXECUTE FUNCTION reports.keep_used();
+CREATE TRIGGER keep_used BEFORE DELETE OR UPDATE OF name ON reports.queue
+    FOR EACH ROW EXECUTE FUNCTION reports.keep_used();
 
 RESET ROLE;

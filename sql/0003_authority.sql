@@ -26,6 +26,7 @@ CREATE TABLE reports.fence (
     generation bigint NOT NULL DEFAULT 0,
     owner uuid,
     member text,
+    url text CHECK (octet_length(url) BETWEEN 1 AND 255),
     established_at timestamptz,
     activated_at timestamptz,
     released_at timestamptz,
@@ -38,6 +39,7 @@ COMMENT ON COLUMN reports.fence.incarnation IS 'Accepted incarnation; 0 before t
 COMMENT ON COLUMN reports.fence.generation IS 'Accepted generation (czxid of the leader''s candidate node); only grows within an incarnation.';
 COMMENT ON COLUMN reports.fence.owner IS 'Random identity of the activation; tells an idempotent retry from a stranger with the same czxid.';
 COMMENT ON COLUMN reports.fence.member IS 'Name of the replica, for people.';
+COMMENT ON COLUMN reports.fence.url IS 'Where others reach its HTTP server; NULL: it told none.';
 COMMENT ON COLUMN reports.fence.established_at IS 'When the generation was accepted.';
 COMMENT ON COLUMN reports.fence.activated_at IS 'When the leader had loaded its state and began to plan.';
 COMMENT ON COLUMN reports.fence.released_at IS 'When the leader gave up in order; no write is accepted after.';
@@ -57,7 +59,8 @@ CREATE TABLE reports.leadership_event (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     scope reports.name NOT NULL,
     at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    event text NOT NULL CHECK (event IN ('ensemble_adopted', 'established', 'activated', 'released', 'stepped_down', 'held', 'unheld', 'terminated')),
+    event text NOT NULL CHECK (event IN ('ensemble_adopted', 'established', 'activated', 'released', 'stepped_down', 'held', 'unheld', 'terminated',
+                                          'hold_raised', 'hold_lifted')),
     incarnation bigint,
     generation bigint,
     member text,
@@ -122,19 +125,41 @@ COMMENT ON COLUMN reports.backend.owner IS 'Its activation.';
 COMMENT ON COLUMN reports.backend.purpose IS 'scope or relay.';
 COMMENT ON COLUMN reports.backend.registered_at IS 'When.';
 
+CREATE TABLE reports.member_clock (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    member text NOT NULL CHECK (octet_length(member) BETWEEN 1 AND 253),
+    offset_us bigint NOT NULL,
+    round_trip_us bigint NOT NULL CHECK (round_trip_us >= 0)
+);
+COMMENT ON TABLE reports.member_clock IS 'Samples of how far a replica''s wall clock is from the database''s: evidence for the clock guard. Nothing samples yet.';
+COMMENT ON COLUMN reports.member_clock.id IS 'Order of writing.';
+COMMENT ON COLUMN reports.member_clock.at IS 'When, by the database clock.';
+COMMENT ON COLUMN reports.member_clock.member IS 'Name of the replica.';
+COMMENT ON COLUMN reports.member_clock.offset_us IS 'Its wall clock minus the database''s, in microseconds.';
+COMMENT ON COLUMN reports.member_clock.round_trip_us IS 'How long the question took: the offset is known to half of this.';
+
+CREATE FUNCTION reports.note_member_clock(p_member text, p_offset_us bigint, p_round_trip_us bigint) RETURNS void
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$ INSERT INTO reports.member_clock (member, offset_us, round_trip_us) VALUES (p_member, p_offset_us, p_round_trip_us) $$;
+COMMENT ON FUNCTION reports.note_member_clock(text, bigint, bigint) IS 'A replica reports a sample of its clock.';
+
 CREATE TABLE reports.hold (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     scope reports.name,
+    queue reports.name,
     reason text NOT NULL CHECK (octet_length(reason) BETWEEN 1 AND 500),
     since timestamptz NOT NULL DEFAULT clock_timestamp(),
     raised_by text NOT NULL DEFAULT session_user,
     lifted_at timestamptz,
-    lifted_by text
+    lifted_by text,
+    CONSTRAINT scope_or_queue CHECK (scope IS NULL OR queue IS NULL)
 );
 CREATE INDEX hold_active ON reports.hold (scope) WHERE lifted_at IS NULL;
-COMMENT ON TABLE reports.hold IS 'A stop ordered for a scope or the installation: planning and claiming refuse while it stands.';
+COMMENT ON TABLE reports.hold IS 'A stop ordered for a scope or the installation: planning and claiming refuse while it stands. On a queue only claiming does.';
 COMMENT ON COLUMN reports.hold.id IS 'Number.';
-COMMENT ON COLUMN reports.hold.scope IS 'The scope; NULL: the whole installation.';
+COMMENT ON COLUMN reports.hold.scope IS 'The scope; NULL, and no queue: the whole installation.';
+COMMENT ON COLUMN reports.hold.queue IS 'The queue, of all scopes; planning goes on.';
 COMMENT ON COLUMN reports.hold.reason IS 'Why.';
 COMMENT ON COLUMN reports.hold.since IS 'When it was raised.';
 COMMENT ON COLUMN reports.hold.raised_by IS 'By whom.';
@@ -240,8 +265,63 @@ COMMENT ON FUNCTION reports.fence_holds(text, bigint, bigint, uuid, text) IS 'Ta
 
 CREATE FUNCTION reports.is_held(p_scope text) RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$ SELECT EXISTS (SELECT FROM reports.hold WHERE lifted_at IS NULL AND (scope IS NULL OR scope = p_scope)) $$;
+AS $$ SELECT EXISTS (SELECT FROM reports.hold WHERE lifted_at IS NULL AND queue IS NULL AND (scope IS NULL OR scope = p_scope)) $$;
 COMMENT ON FUNCTION reports.is_held(text) IS 'Does a hold stand on the scope or the installation?';
+
+-- Operators stop a scope, a queue or all. Not fenced: a stop must be possible when nobody leads.
+CREATE FUNCTION reports.raise_hold(p_scope text, p_queue text, p_reason text) RETURNS bigint
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    made bigint;
+BEGIN
+    IF p_scope IS NOT NULL AND p_queue IS NOT NULL THEN
+        RAISE EXCEPTION 'a hold is on a scope or on a queue, not on both'
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Raise two holds.';
+    END IF;
+    IF p_scope IS NOT NULL AND NOT EXISTS (SELECT FROM reports.scope s WHERE s.name = p_scope) THEN
+        RAISE EXCEPTION 'scope "%" does not exist', p_scope
+            USING ERRCODE = 'no_data_found', HINT = 'reportctl status lists the scopes.';
+    END IF;
+    IF p_queue IS NOT NULL AND NOT EXISTS (SELECT FROM reports.queue q WHERE q.name = p_queue) THEN
+        RAISE EXCEPTION 'queue "%" does not exist', p_queue
+            USING ERRCODE = 'no_data_found', HINT = 'reportctl queues lists them.';
+    END IF;
+    IF coalesce(btrim(p_reason), '') = '' OR octet_length(p_reason) > 500 THEN
+        RAISE EXCEPTION 'a hold needs a reason of 1 to 500 bytes'
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Say why, for whoever has to lift it.';
+    END IF;
+    INSERT INTO reports.hold (scope, queue, reason) VALUES (p_scope, p_queue, p_reason) RETURNING id INTO made;
+    INSERT INTO reports.leadership_event (scope, event, reason, detail)
+    SELECT s.name, 'hold_raised', p_reason,
+           format('hold %s on %s, by %s', made, CASE WHEN p_scope IS NULL THEN 'the installation' ELSE 'the scope' END, session_user)
+      FROM reports.scope s WHERE p_queue IS NULL AND (p_scope IS NULL OR s.name = p_scope);
+    RETURN made;
+END
+$$;
+COMMENT ON FUNCTION reports.raise_hold(text, text, text) IS 'Orders a stop for a scope, a queue, or (both NULL) the installation; returns its number.';
+
+CREATE FUNCTION reports.lift_hold(p_id bigint) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    h reports.hold;
+BEGIN
+    SELECT * INTO h FROM reports.hold WHERE id = p_id FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'there is no hold %', p_id
+            USING ERRCODE = 'no_data_found', HINT = 'reportctl holds lists those that stand.';
+    END IF;
+    IF h.lifted_at IS NOT NULL THEN
+        RAISE EXCEPTION 'hold % was lifted by % at %', p_id, h.lifted_by, date_trunc('second', h.lifted_at)
+            USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'reportctl holds lists those that stand.';
+    END IF;
+    UPDATE reports.hold SET lifted_at = clock_timestamp(), lifted_by = session_user WHERE id = p_id;
+    INSERT INTO reports.leadership_event (scope, event, reason, detail)
+    SELECT s.name, 'hold_lifted', h.reason,
+           format('hold %s on %s, by %s', h.id, CASE WHEN h.scope IS NULL THEN 'the installation' ELSE 'the scope' END, session_user)
+      FROM reports.scope s WHERE h.queue IS NULL AND (h.scope IS NULL OR s.name = h.scope);
+END
+$$;
+COMMENT ON FUNCTION reports.lift_hold(bigint) IS 'Ends a hold that stands.';
 
 CREATE FUNCTION reports.ensemble_meet(p_ensemble text, p_member text, OUT verdict text, OUT incarnation bigint)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -287,6 +367,7 @@ COMMENT ON FUNCTION reports.register_self(text, bigint, bigint, uuid, text) IS '
 -- The barrier (I11): with the exclusive lock held nothing older is running; what it wrote is
 -- visible to the load that follows, and what comes later is refused.
 CREATE FUNCTION reports.establish(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_member text,
+                                  p_url text DEFAULT NULL,
                                   OUT verdict text, OUT stored_incarnation bigint, OUT stored_generation bigint)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms' AS $$
 DECLARE
@@ -311,7 +392,7 @@ BEGIN
         END IF;
         UPDATE reports.fence
            SET incarnation = p_incarnation, generation = p_generation, owner = p_owner, member = p_member,
-               established_at = clock_timestamp(), activated_at = NULL, released_at = NULL, release_reason = NULL
+               url = nullif(p_url, ''), established_at = clock_timestamp(), activated_at = NULL, released_at = NULL, release_reason = NULL
          WHERE scope = p_scope;
         INSERT INTO reports.leadership_event (scope, event, incarnation, generation, member)
         VALUES (p_scope, 'established', p_incarnation, p_generation, p_member);
@@ -323,7 +404,7 @@ BEGIN
     stored_generation := p_generation;
 END
 $$;
-COMMENT ON FUNCTION reports.establish(text, bigint, bigint, uuid, text) IS 'Makes a generation the accepted one: established or superseded. Repeating it with the same owner is harmless.';
+COMMENT ON FUNCTION reports.establish(text, bigint, bigint, uuid, text, text) IS 'Makes a generation the accepted one: established or superseded. Repeating it with the same owner is harmless.';
 
 -- Sign of life. Silence longer than a lease means that workers could not renew either (database
 -- outage) or that nobody watched: they get one full lease before anything is reaped.
@@ -452,13 +533,15 @@ COMMENT ON FUNCTION reports.fence_read(text) IS 'The accepted generation of a sc
 
 GRANT EXECUTE ON FUNCTION
     reports.ensemble_meet(text, text),
-    reports.establish(text, bigint, bigint, uuid, text),
+    reports.establish(text, bigint, bigint, uuid, text, text),
     reports.terminate_backends(text, bigint, bigint),
     reports.register_backend(text, bigint, bigint, uuid, text),
     reports.activated(text, bigint, bigint, uuid, bigint),
     reports.release(text, bigint, bigint, uuid, text),
     reports.note_leadership(text, bigint, bigint, text, text, text),
+    reports.note_member_clock(text, bigint, bigint),
     reports.fence_read(text)
 TO report_scheduler;
+GRANT EXECUTE ON FUNCTION reports.raise_hold(text, text, text), reports.lift_hold(bigint) TO report_operator;
 
 RESET ROLE;

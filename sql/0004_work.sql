@@ -57,7 +57,7 @@ CREATE TABLE reports.occurrence (
     business_date date,
     window_start timestamptz,
     window_end timestamptz,
-    cause text NOT NULL CHECK (cause IN ('schedule', 'misfire', 'manual', 'backfill')),
+    cause text NOT NULL CHECK (cause IN ('schedule', 'misfire', 'edit', 'manual', 'backfill')),
     version integer NOT NULL,
     incarnation bigint NOT NULL,
     generation bigint NOT NULL,
@@ -76,7 +76,7 @@ COMMENT ON COLUMN reports.occurrence.offset_s IS 'Offset from UTC at that time, 
 COMMENT ON COLUMN reports.occurrence.business_date IS 'The date the report is about; frozen here.';
 COMMENT ON COLUMN reports.occurrence.window_start IS 'Start of the data interval: the firing before.';
 COMMENT ON COLUMN reports.occurrence.window_end IS 'End (exclusive) of the data interval: scheduled_for.';
-COMMENT ON COLUMN reports.occurrence.cause IS 'schedule, misfire (late by policy), manual or backfill.';
+COMMENT ON COLUMN reports.occurrence.cause IS 'schedule, misfire (late by policy), edit (an edit moved its time into the past of its own date), manual or backfill.';
 COMMENT ON COLUMN reports.occurrence.version IS 'Version of the schedule that was in force.';
 COMMENT ON COLUMN reports.occurrence.incarnation IS 'Of the leader that wrote it.';
 COMMENT ON COLUMN reports.occurrence.generation IS 'Of the leader that wrote it.';
@@ -109,7 +109,7 @@ COMMENT ON COLUMN reports.schedule_gap.to_fire_at IS 'Last firing not run.';
 COMMENT ON COLUMN reports.schedule_gap.from_key IS 'Key the first would have had.';
 COMMENT ON COLUMN reports.schedule_gap.to_key IS 'Key the last would have had.';
 COMMENT ON COLUMN reports.schedule_gap.firings IS 'How many.';
-COMMENT ON COLUMN reports.schedule_gap.reason IS 'misfire_skip, misfire_latest, misfire_max, misfire_age, problem_mended; key_taken: an occurrence with this key was there already.';
+COMMENT ON COLUMN reports.schedule_gap.reason IS 'misfire_skip, misfire_latest, misfire_max, misfire_age, problem_mended, paused; overlap_forbid: a job of the schedule was still open; key_taken: an occurrence with this key was there already.';
 COMMENT ON COLUMN reports.schedule_gap.version IS 'Version of the schedule that was in force.';
 COMMENT ON COLUMN reports.schedule_gap.incarnation IS 'Of the leader that wrote it.';
 COMMENT ON COLUMN reports.schedule_gap.generation IS 'Of the leader that wrote it.';
@@ -125,6 +125,9 @@ CREATE TABLE reports.job (
     queue text NOT NULL,
     priority integer NOT NULL,
     state reports.job_state NOT NULL,
+    waits_for text CHECK (waits_for IN ('overlap', 'capacity')),
+    overlap text NOT NULL DEFAULT 'allow',
+    catch_up boolean NOT NULL DEFAULT false,
     run_after timestamptz NOT NULL,
     attempt integer NOT NULL DEFAULT 0,
     handed_back integer NOT NULL DEFAULT 0,
@@ -144,11 +147,19 @@ CREATE TABLE reports.job (
     CONSTRAINT claim_complete CHECK ((state = 'running') = (attempt_token IS NOT NULL)
         AND (state = 'running') = (worker IS NOT NULL) AND (state = 'running') = (lease_until IS NOT NULL)),
     CONSTRAINT finished_when_final CHECK
-        ((state IN ('succeeded', 'failed', 'cancelled')) = (finished_at IS NOT NULL))
+        ((state IN ('succeeded', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
+    CONSTRAINT waits_for_something CHECK ((state = 'waiting') = (waits_for IS NOT NULL))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX job_ready ON reports.job (queue, priority DESC, run_after, id) WHERE state = 'queued';
 CREATE INDEX job_running ON reports.job (worker) WHERE state = 'running';
-CREATE INDEX job_held_back ON reports.job (scope, run_after) WHERE state IN ('waiting', 'retry_wait');
+CREATE INDEX job_retry_wait ON reports.job (scope, run_after) WHERE state = 'retry_wait';
+-- A job of a schedule that allows overlap, in a queue without a bound, has an entry in none of the following.
+CREATE INDEX job_waiting ON reports.job (scope, waits_for, queue, catch_up, priority DESC, run_after, id) WHERE state = 'waiting';
+CREATE INDEX job_waits_its_turn ON reports.job (scope, schedule, run_after, id) WHERE state = 'waiting' AND waits_for = 'overlap';
+CREATE INDEX job_active ON reports.job (schedule, id)
+    WHERE overlap <> 'allow' AND state IN ('waiting', 'queued', 'running', 'retry_wait', 'quarantined')
+      AND waits_for IS DISTINCT FROM 'overlap';
+CREATE INDEX job_catching_up ON reports.job (scope) WHERE catch_up AND state IN ('queued', 'running');
 COMMENT ON TABLE reports.job IS 'The work of one occurrence. Few indexes on purpose: none on lease or token, so that heartbeats stay HOT.';
 COMMENT ON COLUMN reports.job.id IS 'UUIDv7 made by the leader: a promoted standby would hand out sequence values again.';
 COMMENT ON COLUMN reports.job.schedule IS 'Of its occurrence.';
@@ -159,10 +170,13 @@ COMMENT ON COLUMN reports.job.report IS 'What to produce.';
 COMMENT ON COLUMN reports.job.queue IS 'Which workers may claim it.';
 COMMENT ON COLUMN reports.job.priority IS 'Higher first.';
 COMMENT ON COLUMN reports.job.state IS 'See the type job_state.';
+COMMENT ON COLUMN reports.job.waits_for IS 'waiting: overlap (for another job of its schedule to end) or capacity (for room in its queue, or in the catch-up budget).';
+COMMENT ON COLUMN reports.job.overlap IS 'From the schedule''s version; follows the schedule''s edits while the job is open.';
+COMMENT ON COLUMN reports.job.catch_up IS 'Of a missed firing: live work goes first, and scope.catch_up_max bounds it.';
 COMMENT ON COLUMN reports.job.run_after IS 'Not claimed before (backoff).';
 COMMENT ON COLUMN reports.job.attempt IS 'Attempts begun; counted at the claim, so that a job that kills its worker is counted too.';
 COMMENT ON COLUMN reports.job.handed_back IS 'Attempts a stopping worker returned unharmed; they do not use up max_attempts.';
-COMMENT ON COLUMN reports.job.max_attempts IS 'From the schedule''s version.';
+COMMENT ON COLUMN reports.job.max_attempts IS 'From the schedule''s version; a retry that is asked for adds as many again, and takes over the schedule''s present queue, priority, timeout and backoff.';
 COMMENT ON COLUMN reports.job.retry_base IS 'From the schedule''s version.';
 COMMENT ON COLUMN reports.job.retry_cap IS 'From the schedule''s version.';
 COMMENT ON COLUMN reports.job.timeout IS 'From the schedule''s version.';
@@ -270,13 +284,17 @@ COMMENT ON COLUMN reports.outbox_dead.buried_at IS 'When.';
 CREATE TABLE reports.queue_load (
     scope reports.name NOT NULL,
     queue text NOT NULL,
-    outstanding integer NOT NULL DEFAULT 0 CHECK (outstanding >= 0),
+    outstanding integer NOT NULL CHECK (outstanding >= 0),
+    waiting integer NOT NULL CHECK (waiting >= 0),
+    counted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (scope, queue)
 ) WITH (fillfactor = 50);
-COMMENT ON TABLE reports.queue_load IS 'Jobs queued and running, for capacity. Not counted yet: queue.max_outstanding is not supported yet.';
+COMMENT ON TABLE reports.queue_load IS 'How full a queue with a bound is, as the leader last counted it, for people: what is decided is counted afresh from the job rows.';
 COMMENT ON COLUMN reports.queue_load.scope IS 'The scope.';
 COMMENT ON COLUMN reports.queue_load.queue IS 'The queue.';
-COMMENT ON COLUMN reports.queue_load.outstanding IS 'How many.';
+COMMENT ON COLUMN reports.queue_load.outstanding IS 'Jobs queued and running.';
+COMMENT ON COLUMN reports.queue_load.waiting IS 'Jobs that wait for room; counting stops at 10 000.';
+COMMENT ON COLUMN reports.queue_load.counted_at IS 'When; written when a number changed, otherwise every ten seconds.';
 
 CREATE TABLE reports.worker (
     id uuid PRIMARY KEY,
@@ -304,10 +322,10 @@ COMMENT ON COLUMN reports.worker.stopped_at IS 'When it ended or was found dead.
 
 CREATE TABLE reports.request (
     id uuid PRIMARY KEY,
-    kind text NOT NULL CHECK (kind IN ('trigger')),
+    kind text NOT NULL CHECK (kind IN ('trigger', 'pause', 'resume', 'cancel', 'retry')),
     scope reports.name NOT NULL,
-    schedule reports.name,
-    argument text,
+    subject text NOT NULL CHECK (octet_length(subject) BETWEEN 1 AND 200),
+    argument text CHECK (octet_length(argument) <= 500),
     requested_by text NOT NULL DEFAULT session_user,
     requested_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     deadline timestamptz NOT NULL,
@@ -321,16 +339,16 @@ CREATE TABLE reports.request (
 CREATE INDEX request_pending ON reports.request (scope, requested_at) WHERE state = 'pending';
 COMMENT ON TABLE reports.request IS 'What an operator asks of the leader. The id may be sent again and gets the first answer.';
 COMMENT ON COLUMN reports.request.id IS 'Chosen by the asker.';
-COMMENT ON COLUMN reports.request.kind IS 'trigger.';
+COMMENT ON COLUMN reports.request.kind IS 'trigger, pause, resume (a schedule), cancel, retry (a job).';
 COMMENT ON COLUMN reports.request.scope IS 'Whose leader answers.';
-COMMENT ON COLUMN reports.request.schedule IS 'The schedule meant.';
-COMMENT ON COLUMN reports.request.argument IS 'trigger: the occurrence key; NULL: the request id is the key.';
+COMMENT ON COLUMN reports.request.subject IS 'The schedule meant; for cancel and retry the job: SCHEDULE:KEY or its id.';
+COMMENT ON COLUMN reports.request.argument IS 'trigger: the occurrence key (NULL: the request id is the key); pause, resume, cancel: why, or NULL.';
 COMMENT ON COLUMN reports.request.requested_by IS 'Login role.';
 COMMENT ON COLUMN reports.request.requested_at IS 'When.';
 COMMENT ON COLUMN reports.request.deadline IS 'Not carried out after.';
 COMMENT ON COLUMN reports.request.state IS 'pending, done, refused (answer says why), expired.';
 COMMENT ON COLUMN reports.request.answer IS 'For people.';
-COMMENT ON COLUMN reports.request.job_id IS 'trigger: the job it made, or the one that was there.';
+COMMENT ON COLUMN reports.request.job_id IS 'The job that was meant; trigger: the one it made, or that was there.';
 COMMENT ON COLUMN reports.request.answered_at IS 'When.';
 COMMENT ON COLUMN reports.request.generation IS 'Of the leader that answered.';
 

@@ -1,5 +1,5 @@
--- What the leader does with schedules: take in edits, plan. due, progress_of, next_due and changes read;
--- every other function it calls here is one protected write: one call, autocommit, small answer
+-- What the leader does with schedules: take in edits, plan. due, progress_of, versions_of, keys_taken,
+-- next_due and changes read; every other function it calls here is one protected write: one call, autocommit, small answer
 -- ("A protected write" in docs/architecture.md).
 
 SET ROLE report_owner;
@@ -10,12 +10,15 @@ CREATE FUNCTION reports.due(p_scope text, p_limit integer)
 RETURNS TABLE (schedule text, version integer, step bigint, next_fire_at timestamptz, last_fire_at timestamptz,
                switched_at timestamptz, key_form text, kind text, rule text, time_zone text, anchor timestamptz,
                starts_at timestamptz, ends_at timestamptz, misfire text, misfire_max integer, misfire_age_us bigint,
-               misfire_grace_us bigint, database_now timestamptz)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+               misfire_grace_us bigint, database_now timestamptz, effective_from timestamptz, paused boolean,
+               ended boolean, edited boolean)
+-- enable_seqscan: schedule_change is empty as a rule and long after an import; its plan must not tell.
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
     SELECT p.schedule, p.version, p.step, p.next_fire_at, p.last_fire_at, p.switched_at, p.key_form, v.kind, v.rule,
            v.time_zone, v.anchor, v.starts_at, v.ends_at, v.misfire, v.misfire_max,
            (extract(epoch FROM v.misfire_age) * 1000000)::bigint,
-           (extract(epoch FROM v.misfire_grace) * 1000000)::bigint, clock_timestamp()
+           (extract(epoch FROM v.misfire_grace) * 1000000)::bigint, clock_timestamp(), v.effective_from, v.paused,
+           v.ended, EXISTS (SELECT FROM reports.schedule_change c WHERE c.schedule = p.schedule)
       -- The sub-select makes the time a bound of the index scan; a bare volatile call would be a
       -- filter over every schedule of the scope.
       FROM (SELECT * FROM reports.schedule_progress q
@@ -27,7 +30,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                           WHERE w.schedule = p.schedule AND w.version = p.version OFFSET 0) v
      ORDER BY p.next_fire_at
 $$;
-COMMENT ON FUNCTION reports.due(text, integer) IS 'Schedules with something due, oldest first, with the version that is in force.';
+COMMENT ON FUNCTION reports.due(text, integer) IS 'Schedules with something due, oldest first, with the version that is in force; edited: that may be over, its edit comes first.';
 
 -- The same row for named schedules, due or not: before an edit is taken in, the version in force
 -- plans what was due under it. Ended ones are left out.
@@ -35,17 +38,50 @@ CREATE FUNCTION reports.progress_of(p_scope text, p_schedules text[])
 RETURNS TABLE (schedule text, version integer, step bigint, next_fire_at timestamptz, last_fire_at timestamptz,
                switched_at timestamptz, key_form text, kind text, rule text, time_zone text, anchor timestamptz,
                starts_at timestamptz, ends_at timestamptz, misfire text, misfire_max integer, misfire_age_us bigint,
-               misfire_grace_us bigint, database_now timestamptz)
+               misfire_grace_us bigint, database_now timestamptz, effective_from timestamptz, paused boolean,
+               ended boolean, edited boolean)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.schedule, p.version, p.step, p.next_fire_at, p.last_fire_at, p.switched_at, p.key_form, v.kind, v.rule,
            v.time_zone, v.anchor, v.starts_at, v.ends_at, v.misfire, v.misfire_max,
            (extract(epoch FROM v.misfire_age) * 1000000)::bigint,
-           (extract(epoch FROM v.misfire_grace) * 1000000)::bigint, clock_timestamp()
+           (extract(epoch FROM v.misfire_grace) * 1000000)::bigint, clock_timestamp(), v.effective_from, v.paused,
+           v.ended, false
       FROM reports.schedule_progress p
       JOIN reports.schedule_version v ON v.schedule = p.schedule AND v.version = p.version
      WHERE p.scope = p_scope AND p.schedule = ANY (p_schedules) AND NOT v.ended
 $$;
 COMMENT ON FUNCTION reports.progress_of(text, text[]) IS 'Progress of the named schedules with the version that is in force.';
+
+-- Other versions than the one in force, newest first within a schedule: those still to be taken in, which
+-- say what runs after an edit, or those before it, which can name the firings that a broken one cannot.
+CREATE FUNCTION reports.versions_of(p_scope text, p_schedules text[], p_ahead boolean, p_limit integer)
+RETURNS TABLE (schedule text, version integer, step bigint, next_fire_at timestamptz, last_fire_at timestamptz,
+               switched_at timestamptz, key_form text, kind text, rule text, time_zone text, anchor timestamptz,
+               starts_at timestamptz, ends_at timestamptz, misfire text, misfire_max integer, misfire_age_us bigint,
+               misfire_grace_us bigint, database_now timestamptz, effective_from timestamptz, paused boolean,
+               ended boolean, edited boolean)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT p.schedule, v.version, p.step, NULL::timestamptz, p.last_fire_at, v.effective_from, p.key_form, v.kind,
+           v.rule, v.time_zone, v.anchor, v.starts_at, v.ends_at, v.misfire, v.misfire_max,
+           (extract(epoch FROM v.misfire_age) * 1000000)::bigint,
+           (extract(epoch FROM v.misfire_grace) * 1000000)::bigint, clock_timestamp(), v.effective_from, v.paused,
+           v.ended, false
+      FROM reports.schedule_progress p
+     CROSS JOIN LATERAL (SELECT * FROM reports.schedule_version w
+                          WHERE w.schedule = p.schedule
+                            AND CASE WHEN p_ahead THEN w.version > p.version ELSE w.version < p.version END
+                          ORDER BY w.version DESC LIMIT p_limit) v
+     WHERE p.scope = p_scope AND p.schedule = ANY (p_schedules)
+     ORDER BY p.schedule, v.version DESC
+$$;
+COMMENT ON FUNCTION reports.versions_of(text, text[], boolean, integer) IS 'Versions of the named schedules ahead of the one in force or before it, newest first.';
+
+CREATE FUNCTION reports.keys_taken(p_schedule text, p_keys text[]) RETURNS TABLE (number bigint)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT k.number FROM unnest(p_keys) WITH ORDINALITY AS k (key, number)
+     WHERE EXISTS (SELECT FROM reports.occurrence o WHERE o.schedule = p_schedule AND o.occurrence_key = k.key)
+$$;
+COMMENT ON FUNCTION reports.keys_taken(text, text[]) IS 'Which of the keys an occurrence of the schedule has, by position from 1.';
 
 CREATE FUNCTION reports.next_due(p_scope text, OUT next_fire_at timestamptz, OUT database_now timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -62,10 +98,12 @@ CREATE FUNCTION reports.changes(p_scope text, p_limit integer)
 RETURNS TABLE (schedule text, change_id bigint, new_version integer, effective_from timestamptz, ended boolean,
                kind text, rule text, time_zone text, anchor timestamptz, starts_at timestamptz, ends_at timestamptz,
                step bigint, next_fire_at timestamptz, last_fire_at timestamptz, key_form text, problem text,
-               switched_at timestamptz, database_now timestamptz)
+               switched_at timestamptz, database_now timestamptz, paused boolean, was_paused boolean,
+               next_nominal_s bigint, highest_key text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT c.schedule, c.id, v.version, v.effective_from, v.ended, v.kind, v.rule, v.time_zone, v.anchor, v.starts_at,
-           v.ends_at, p.step, p.next_fire_at, p.last_fire_at, p.key_form, p.problem, p.switched_at, clock_timestamp()
+           v.ends_at, p.step, p.next_fire_at, p.last_fire_at, p.key_form, p.problem, p.switched_at, clock_timestamp(),
+           v.paused, u.paused AND NOT u.ended, extract(epoch FROM p.next_nominal)::bigint, h.occurrence_key
       FROM (SELECT DISTINCT ON (x.schedule) x.schedule, x.id, x.version
               FROM (SELECT * FROM reports.schedule_change y WHERE y.scope = p_scope ORDER BY y.id LIMIT p_limit) x
              ORDER BY x.schedule, x.version) c
@@ -73,6 +111,12 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
      CROSS JOIN LATERAL (SELECT * FROM reports.schedule_version w
                           WHERE w.schedule = c.schedule AND w.version = c.version OFFSET 0) v
       LEFT JOIN LATERAL (SELECT * FROM reports.schedule_progress q WHERE q.schedule = c.schedule OFFSET 0) p ON true
+      LEFT JOIN LATERAL (SELECT w.paused, w.ended FROM reports.schedule_version w
+                          WHERE w.schedule = p.schedule AND w.version = p.version OFFSET 0) u ON true
+      -- Keys order like the times they name. Manual ones do not count: their keys need not be dates.
+      LEFT JOIN LATERAL (SELECT o.occurrence_key FROM reports.occurrence o
+                          WHERE o.schedule = p.schedule AND o.cause <> 'manual'
+                          ORDER BY o.occurrence_key DESC LIMIT 1) h ON true
      ORDER BY c.id
 $$;
 COMMENT ON FUNCTION reports.changes(text, integer) IS 'The oldest edit of each schedule that the leader has not taken in.';
@@ -88,6 +132,9 @@ CREATE FUNCTION reports.take_in(
     OUT verdict text, OUT taken text[])
 -- enable_seqscan: every table is reached by key here, and must be when its statistics are wrong, too.
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE
+    adopting text[];
+    policies text[];
 BEGIN
     taken := '{}';
     IF NOT reports.fence_holds(p_scope, p_incarnation, p_generation, p_owner, 'take_in') THEN
@@ -95,50 +142,58 @@ BEGIN
         RETURN;
     END IF;
     WITH given AS MATERIALIZED (
-        SELECT g.*, v.ended
+        SELECT g.*, v.ended, v.paused, v.overlap
           FROM unnest(p_schedule, p_change, p_version, p_step, p_switched_at, p_next_fire_at, p_next_nominal,
                       p_next_offset_s, p_key_form, p_problem, p_tzdata)
                AS g (schedule, change, version, step, switched_at, next_fire_at, next_nominal, next_offset_s,
                      key_form, problem, tzdata)
          -- LATERAL and OFFSET 0 make each a look-up by key: many edits at once, before there are
          -- statistics of them, were joined each with each.
-         CROSS JOIN LATERAL (SELECT w.ended FROM reports.schedule_version w
+         CROSS JOIN LATERAL (SELECT w.ended, w.paused, w.overlap FROM reports.schedule_version w
                               WHERE w.schedule = g.schedule AND w.version = g.version AND w.scope = p_scope OFFSET 0) v
          CROSS JOIN LATERAL (SELECT FROM reports.schedule_change d
                               WHERE d.scope = p_scope AND d.id = g.change AND d.schedule = g.schedule OFFSET 0) c
          ORDER BY g.schedule
     ), present AS MATERIALIZED (
-        SELECT g.*
+        SELECT g.*, p.old_version
           FROM given g
-         CROSS JOIN LATERAL (SELECT FROM reports.schedule_progress q WHERE q.schedule = g.schedule
-                                FOR UPDATE SKIP LOCKED) p
+         CROSS JOIN LATERAL (SELECT q.version AS old_version FROM reports.schedule_progress q
+                              WHERE q.schedule = g.schedule FOR UPDATE SKIP LOCKED) p
     ), updated AS (
         UPDATE reports.schedule_progress p
            SET version = g.version, step = p.step + 1,
                -- From one problem to the next nothing was planned: the gap still begins where the first began.
                switched_at = CASE WHEN p.problem IS NOT NULL AND g.problem IS NOT NULL THEN p.switched_at
                                   ELSE g.switched_at END,
-               next_fire_at = CASE WHEN g.problem IS NULL AND NOT g.ended THEN g.next_fire_at END,
-               next_nominal = g.next_nominal, next_offset_s = g.next_offset_s,
+               next_fire_at = CASE WHEN g.problem IS NULL AND NOT g.ended AND NOT g.paused THEN g.next_fire_at END,
+               -- A version that names no firings does not make the next one forget what was to come.
+               next_nominal = CASE WHEN g.problem IS NULL THEN g.next_nominal ELSE p.next_nominal END,
+               next_offset_s = CASE WHEN g.problem IS NULL THEN g.next_offset_s ELSE p.next_offset_s END,
                key_form = coalesce(p.key_form, g.key_form), problem = g.problem,
                problem_since = CASE WHEN g.problem IS NULL THEN NULL
                                     ELSE coalesce(p.problem_since, clock_timestamp()) END,
                tzdata = g.tzdata, updated_at = clock_timestamp()
           FROM present g
          WHERE p.schedule = g.schedule AND p.step = g.step AND p.version < g.version
-        RETURNING p.schedule
+        RETURNING p.schedule, g.overlap, g.old_version
     ), inserted AS (
         INSERT INTO reports.schedule_progress
             (schedule, scope, version, switched_at, next_fire_at, next_nominal, next_offset_s, key_form, problem,
              problem_since, tzdata)
         SELECT g.schedule, p_scope, g.version, g.switched_at,
-               CASE WHEN g.problem IS NULL AND NOT g.ended THEN g.next_fire_at END, g.next_nominal, g.next_offset_s,
+               CASE WHEN g.problem IS NULL AND NOT g.ended AND NOT g.paused THEN g.next_fire_at END, g.next_nominal,
+               g.next_offset_s,
                g.key_form, g.problem, CASE WHEN g.problem IS NOT NULL THEN clock_timestamp() END, g.tzdata
           FROM given g WHERE g.step IS NULL
         ON CONFLICT (schedule) DO NOTHING
         RETURNING schedule
     ), done AS MATERIALIZED (
-        SELECT schedule FROM updated UNION ALL SELECT schedule FROM inserted
+        SELECT u.schedule, CASE WHEN w.overlap <> u.overlap THEN u.overlap END AS new_overlap
+          FROM updated u
+         CROSS JOIN LATERAL (SELECT x.overlap FROM reports.schedule_version x
+                              WHERE x.schedule = u.schedule AND x.version = u.old_version OFFSET 0) w
+        UNION ALL
+        SELECT schedule, NULL FROM inserted
     ), swept AS (
         -- The range bounds what is read, whatever the statistics say; IS TRUE keeps the sub-select a hash
         -- table, where a join may compare each with each.
@@ -147,7 +202,12 @@ BEGIN
            AND c.id BETWEEN (SELECT min(g.change) FROM given g) AND (SELECT max(g.change) FROM given g)
            AND c.id = ANY (ARRAY(SELECT g.change FROM given g WHERE (g.schedule IN (SELECT d.schedule FROM done d)) IS TRUE))
     )
-    SELECT coalesce(array_agg(schedule), '{}') INTO taken FROM done;
+    SELECT coalesce(array_agg(schedule), '{}'), array_agg(schedule) FILTER (WHERE new_overlap IS NOT NULL),
+           array_agg(new_overlap) FILTER (WHERE new_overlap IS NOT NULL)
+      INTO taken, adopting, policies FROM done;
+    IF adopting IS NOT NULL THEN
+        PERFORM reports.adopt_overlap(p_scope, adopting, policies);
+    END IF;
     verdict := 'ok';
 END
 $$;
@@ -155,7 +215,11 @@ COMMENT ON FUNCTION reports.take_in(text, bigint, bigint, uuid, text[], bigint[]
 
 -- The heart: occurrences, jobs, outbox rows, gaps and progress of one batch, together or not at
 -- all (I4). A schedule whose progress is not what the planner read, or whose row is locked, is left
--- out whole and is not in `advanced`.
+-- out whole and is not in `advanced`; so is one whose open jobs are to be replaced and are locked.
+--
+-- What need not wait is queued with its message at once. Jobs of a queue with a bound, of schedules that
+-- queue or replace, and of missed firings are made waiting; release_waiting, in the same transaction, lets
+-- go those that may.
 CREATE FUNCTION reports.plan_batch(
     p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid,
     p_schedule text[], p_version integer[], p_step bigint[], p_next_fire_at timestamptz[], p_next_nominal timestamp[],
@@ -168,6 +232,11 @@ CREATE FUNCTION reports.plan_batch(
     OUT verdict text, OUT advanced text[], OUT planned integer)
 -- enable_seqscan: see take_in.
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE
+    bounded_queues text[];
+    budgeted boolean;
+    newest uuid[];
+    some_wait boolean;
 BEGIN
     advanced := '{}';
     planned := 0;
@@ -183,6 +252,9 @@ BEGIN
     IF EXISTS (SELECT FROM unnest(f_fire_at) t WHERE t > clock_timestamp()) THEN
         RAISE EXCEPTION 'a firing in the batch is not due yet' USING ERRCODE = 'RS004';
     END IF;
+    -- Without locks: an open psql session on these tables stops no firing (I12).
+    bounded_queues := ARRAY(SELECT q.name::text FROM reports.queue q WHERE q.max_outstanding IS NOT NULL);
+    budgeted := (SELECT s.catch_up_max IS NOT NULL FROM reports.scope s WHERE s.name = p_scope);
     WITH given AS MATERIALIZED (
         SELECT * FROM unnest(p_schedule, p_version, p_step, p_next_fire_at, p_next_nominal, p_next_offset_s,
                              p_last_fire_at, p_last_nominal, p_last_offset_s)
@@ -190,11 +262,18 @@ BEGIN
                   last_offset_s)
          ORDER BY g.schedule
     ), present AS MATERIALIZED (
-        SELECT g.*
+        -- blocked, forbid: a job is open; replace: an open job is locked.
+        SELECT g.*, p.last_fire_at AS was_fire_at, v.*,
+               CASE v.overlap WHEN 'forbid' THEN cardinality(reports.open_jobs(p_scope, g.schedule)) > 0
+                              WHEN 'replace' THEN NOT reports.may_replace(p_scope, g.schedule)
+                              ELSE false END AS blocked
           FROM given g
-         CROSS JOIN LATERAL (SELECT FROM reports.schedule_progress q
+         CROSS JOIN LATERAL (SELECT q.last_fire_at FROM reports.schedule_progress q
                               WHERE q.schedule = g.schedule AND q.scope = p_scope AND q.version = g.version AND q.step = g.step
                                 FOR UPDATE SKIP LOCKED) p
+         CROSS JOIN LATERAL (SELECT w.overlap, w.report, w.queue, w.priority, w.max_attempts, w.retry_base, w.retry_cap, w.timeout
+                               FROM reports.schedule_version w
+                              WHERE w.schedule = g.schedule AND w.version = g.version OFFSET 0) v
     ), moved AS (
         UPDATE reports.schedule_progress p
            SET step = p.step + 1, next_fire_at = g.next_fire_at, next_nominal = g.next_nominal,
@@ -206,13 +285,26 @@ BEGIN
                tzdata = p_tzdata, updated_at = clock_timestamp()
           FROM present g
          WHERE p.schedule = g.schedule AND p.step = g.step AND p.version = g.version
-        RETURNING p.schedule, p.version
+           AND NOT (g.overlap = 'replace' AND g.blocked)
+        RETURNING p.schedule, p.version, g.was_fire_at, g.overlap, g.blocked, g.report, g.queue, g.priority, g.max_attempts,
+                  g.retry_base, g.retry_cap, g.timeout
     ), firing AS MATERIALIZED (
-        SELECT f.*, m.version
+        SELECT f.*, m.version, m.overlap, m.blocked, m.was_fire_at, m.report, m.queue, m.priority, m.max_attempts,
+               m.retry_base, m.retry_cap, m.timeout
           FROM unnest(f_schedule, f_key, f_job, f_fire_at, f_nominal, f_offset_s, f_business_date, f_window_start,
-                      f_cause)
-               AS f (schedule, occurrence_key, job, fire_at, nominal, offset_s, business_date, window_start, cause)
+                      f_cause) WITH ORDINALITY
+               AS f (schedule, occurrence_key, job, fire_at, nominal, offset_s, business_date, window_start, cause, n)
           JOIN moved m USING (schedule)
+    ), forbid AS MATERIALIZED (
+        -- OFFSET 0: a look-up for each of the few there are. A key that is taken makes no job, whatever the policy.
+        SELECT f.* FROM firing f
+         WHERE f.overlap = 'forbid'
+           AND NOT EXISTS (SELECT FROM reports.occurrence o
+                            WHERE o.schedule = f.schedule AND o.occurrence_key = f.occurrence_key OFFSET 0)
+    ), forbidden AS MATERIALIZED (
+        -- All but the first of a schedule that has no open job: after it there is one.
+        SELECT f.* FROM forbid f
+         WHERE f.n NOT IN (SELECT DISTINCT ON (g.schedule) g.n FROM forbid g WHERE NOT g.blocked ORDER BY g.schedule, g.n)
     ), made AS (
         INSERT INTO reports.occurrence
             (schedule, occurrence_key, scope, job_id, scheduled_for, nominal_local, offset_s, business_date,
@@ -220,19 +312,28 @@ BEGIN
         SELECT f.schedule, f.occurrence_key, p_scope, f.job, f.fire_at, f.nominal, f.offset_s, f.business_date,
                f.window_start, f.fire_at, f.cause, f.version, p_incarnation, p_generation
           FROM firing f
+         WHERE f.n NOT IN (SELECT x.n FROM forbidden x)
         ON CONFLICT (schedule, occurrence_key) DO NOTHING
-        RETURNING schedule, occurrence_key, job_id, scheduled_for, version
+        RETURNING schedule, occurrence_key, job_id
     ), job AS (
         INSERT INTO reports.job
-            (id, schedule, occurrence_key, scope, report, queue, priority, state, run_after, max_attempts, retry_base,
-             retry_cap, timeout)
-        SELECT o.job_id, o.schedule, o.occurrence_key, p_scope, v.report, v.queue, v.priority, 'queued', o.scheduled_for,
-               v.max_attempts, v.retry_base, v.retry_cap, v.timeout
-          FROM made o JOIN reports.schedule_version v ON v.schedule = o.schedule AND v.version = o.version
-        RETURNING id, schedule, occurrence_key, queue, run_after
+            (id, schedule, occurrence_key, scope, report, queue, priority, state, waits_for, overlap, catch_up, run_after,
+             dispatch_number, max_attempts, retry_base, retry_cap, timeout)
+        SELECT f.job, f.schedule, f.occurrence_key, p_scope, f.report, f.queue, f.priority,
+               CASE WHEN w.waits_for IS NULL THEN 'queued' ELSE 'waiting' END::reports.job_state, w.waits_for, f.overlap,
+               f.cause = 'misfire', f.fire_at, (w.waits_for IS NULL)::integer, f.max_attempts, f.retry_base, f.retry_cap,
+               f.timeout
+          FROM firing f
+         CROSS JOIN LATERAL (SELECT CASE WHEN f.overlap IN ('queue', 'replace') THEN 'overlap'
+                                         WHEN f.queue = ANY (bounded_queues) OR (budgeted AND f.cause = 'misfire')
+                                              THEN 'capacity' END AS waits_for) w
+         -- IS TRUE keeps the sub-select a hash table: joined, each firing is compared with each.
+         WHERE (f.job IN (SELECT o.job_id FROM made o)) IS TRUE
+        RETURNING id, schedule, occurrence_key, queue, run_after, waits_for, overlap
     ), message AS (
         INSERT INTO reports.outbox (scope, job_id, dispatch_number, schedule, occurrence_key, queue, scheduled_for, generation)
         SELECT p_scope, j.id, 1, j.schedule, j.occurrence_key, j.queue, j.run_after, p_generation FROM job j
+         WHERE j.waits_for IS NULL
     ), gap AS (
         INSERT INTO reports.schedule_gap
             (schedule, scope, from_fire_at, to_fire_at, from_key, to_key, firings, reason, version, incarnation, generation)
@@ -241,6 +342,27 @@ BEGIN
           FROM unnest(g_schedule, g_from, g_to, g_from_key, g_to_key, g_firings, g_reason)
                AS g (schedule, from_at, to_at, from_key, to_key, firings, reason)
           JOIN moved m USING (schedule)
+    ), range AS MATERIALIZED (
+        SELECT x.schedule, x.version, min(x.fire_at) AS from_at, max(x.fire_at) AS to_at, count(*) AS firings,
+               (array_agg(x.occurrence_key ORDER BY x.n))[1] AS from_key,
+               (array_agg(x.occurrence_key ORDER BY x.n DESC))[1] AS to_key,
+               -- Firings that follow one another without a job between them are one gap, however many.
+               (SELECT y.id FROM reports.schedule_gap y
+                 WHERE y.schedule = x.schedule AND y.to_fire_at = x.was_fire_at AND y.reason = 'overlap_forbid'
+                   AND y.version = x.version AND x.blocked AND x.schedule <> ALL (g_schedule)
+                 ORDER BY y.id DESC LIMIT 1) AS extends
+          FROM forbidden x GROUP BY x.schedule, x.version, x.was_fire_at, x.blocked
+    ), extended AS (
+        UPDATE reports.schedule_gap y
+           SET to_fire_at = r.to_at, to_key = r.to_key, firings = y.firings + r.firings, generation = p_generation,
+               incarnation = p_incarnation, recorded_at = clock_timestamp()
+          FROM range r WHERE y.id = r.extends
+    ), suppressed AS (
+        INSERT INTO reports.schedule_gap
+            (schedule, scope, from_fire_at, to_fire_at, from_key, to_key, firings, reason, version, incarnation, generation)
+        SELECT r.schedule, p_scope, r.from_at, r.to_at, r.from_key, r.to_key, r.firings, 'overlap_forbid', r.version,
+               p_incarnation, p_generation
+          FROM range r WHERE r.extends IS NULL
     ), repeated AS (
         -- I3: a firing whose key is taken (by a manual one, or before an edit) makes no second
         -- occurrence, and is not just dropped either.
@@ -249,10 +371,21 @@ BEGIN
         SELECT f.schedule, p_scope, f.fire_at, f.fire_at, f.occurrence_key, f.occurrence_key, 1, 'key_taken', f.version,
                p_incarnation, p_generation
           FROM firing f
-         WHERE NOT EXISTS (SELECT FROM made m WHERE m.schedule = f.schedule AND m.occurrence_key = f.occurrence_key)
+         -- IS NOT TRUE: see job; as a join it compared each firing with each, half the time of the call.
+         WHERE (f.job IN (SELECT m.job_id FROM made m)) IS NOT TRUE
+           AND f.n NOT IN (SELECT x.n FROM forbidden x)
     )
-    SELECT (SELECT coalesce(array_agg(schedule), '{}') FROM moved), (SELECT count(*) FROM made)
-      INTO advanced, planned;
+    SELECT (SELECT coalesce(array_agg(schedule), '{}') FROM moved), (SELECT count(*) FROM made),
+           (SELECT coalesce(bool_or(j.waits_for IS NOT NULL), false) FROM job j),
+           ARRAY(SELECT DISTINCT ON (j.schedule) j.id FROM job j WHERE j.overlap = 'replace'
+                  ORDER BY j.schedule, j.run_after DESC, j.id DESC)
+      INTO advanced, planned, some_wait, newest;
+    IF cardinality(newest) > 0 THEN
+        PERFORM reports.replace_jobs(p_scope, newest);
+    END IF;
+    IF some_wait THEN
+        PERFORM reports.release_waiting(p_scope, p_generation, 1000);
+    END IF;
     verdict := 'ok';
 END
 $$;
@@ -279,6 +412,8 @@ COMMENT ON FUNCTION reports.mark_problem(text, bigint, bigint, uuid, text, bigin
 GRANT EXECUTE ON FUNCTION
     reports.due(text, integer),
     reports.progress_of(text, text[]),
+    reports.versions_of(text, text[], boolean, integer),
+    reports.keys_taken(text, text[]),
     reports.next_due(text),
     reports.changes(text, integer),
     reports.take_in(text, bigint, bigint, uuid, text[], bigint[], integer[], bigint[], timestamptz[], timestamptz[], timestamp[], integer[], text[], text[], text[]),

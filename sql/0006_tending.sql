@@ -1,5 +1,12 @@
--- What the leader does with jobs that are held back or abandoned: release and reap. Each call is one
--- protected write.
+-- What the leader does with jobs that are held back or abandoned: release and reap. tend is one protected
+-- write; the others are parts of it, of plan_batch and of answer_request, which hold the fence.
+--
+-- Only the leader makes work outstanding, in fenced calls; workers and cancellations only lessen it. So
+-- room is counted from the job rows inside the call that fills it: the count may be too high for a moment
+-- and never too low. No counter row is kept, on which every worker's outcome would have to wait.
+--
+-- A job is open until it is succeeded, failed or cancelled. An open job is active unless it waits for
+-- its schedule's overlap policy. Of a schedule that does not allow overlap one job at most becomes active.
 
 SET ROLE report_owner;
 
@@ -15,9 +22,252 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION reports.retry_delay(interval, interval, integer) IS 'Backoff with jitter after the given attempt, never longer than the cap.';
 
--- One round of care for jobs: sign of life; retries whose wait is over are queued and dispatched;
--- claims that lapsed longer than the grace ago are closed as lost. Rows another session holds are
--- skipped, and the next round sees them again (I12).
+CREATE FUNCTION reports.has_active_job(p_schedule text) RETURNS boolean
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM reports.job j
+                    WHERE j.schedule = p_schedule AND j.overlap <> 'allow' AND j.waits_for IS DISTINCT FROM 'overlap'
+                      AND j.state IN ('waiting', 'queued', 'running', 'retry_wait', 'quarantined'))
+$$;
+COMMENT ON FUNCTION reports.has_active_job(text) IS 'Has a schedule that does not allow overlap a job that is open and not just waiting for its turn?';
+
+-- VOLATILE, so that it sees what was committed while its caller waited for the progress row.
+CREATE FUNCTION reports.open_jobs(p_scope text, p_schedule text) RETURNS uuid[]
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+    SELECT ARRAY(
+        SELECT j.id FROM reports.job j
+         WHERE j.schedule = p_schedule AND j.overlap <> 'allow' AND j.waits_for IS DISTINCT FROM 'overlap'
+           AND j.state IN ('waiting', 'queued', 'running', 'retry_wait', 'quarantined')
+        UNION ALL
+        SELECT j.id FROM reports.job j
+         WHERE j.scope = p_scope AND j.schedule = p_schedule AND j.state = 'waiting' AND j.waits_for = 'overlap'
+        ORDER BY 1)
+$$;
+COMMENT ON FUNCTION reports.open_jobs(text, text) IS 'The open jobs of a schedule that does not allow overlap.';
+
+-- Never waits: who reports an outcome may hold a row, and no firing waits for one row (I12).
+CREATE FUNCTION reports.may_replace(p_scope text, p_schedule text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE
+    ids uuid[] := reports.open_jobs(p_scope, p_schedule);
+BEGIN
+    RETURN cardinality(ids) = (
+        SELECT count(*) FROM (SELECT FROM reports.job j WHERE j.id = ANY (ids) ORDER BY j.id FOR UPDATE SKIP LOCKED) x);
+END
+$$;
+COMMENT ON FUNCTION reports.may_replace(text, text) IS 'Locks the open jobs of a schedule, in the order of ids; false: another session holds one of them.';
+
+-- The policy `replace`. The jobs have been locked by may_replace; those that the same call has made
+-- need no lock. A running one is closed by its worker, and a late success of it as cancelled too.
+CREATE FUNCTION reports.replace_jobs(p_scope text, p_newest uuid[]) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE
+    n record;
+    older uuid[];
+BEGIN
+    FOR n IN SELECT j.id, j.schedule, j.occurrence_key FROM reports.job j WHERE j.id = ANY (p_newest) ORDER BY j.id LOOP
+        older := array_remove(reports.open_jobs(p_scope, n.schedule), n.id);
+        UPDATE reports.job j
+           SET state = CASE j.state WHEN 'running' THEN j.state ELSE 'cancelled' END,
+               cancel_requested = j.cancel_requested OR j.state = 'running',
+               finished_at = CASE WHEN j.state <> 'running' THEN clock_timestamp() END,
+               waits_for = NULL, error = format('replaced by %s:%s', n.schedule, n.occurrence_key)
+         WHERE j.id = ANY (older);
+    END LOOP;
+END
+$$;
+COMMENT ON FUNCTION reports.replace_jobs(text, uuid[]) IS 'Ends the older open jobs of these jobs'' schedules: those that do not run at once.';
+
+-- The jobs of a schedule that was edited follow its new policy while they are open. Nothing indexes the
+-- jobs of a schedule that allows overlap, so all that are open are looked at: rare, and for all edits at once.
+CREATE FUNCTION reports.adopt_overlap(p_scope text, p_schedules text[], p_overlaps text[]) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+BEGIN
+    -- Waits for a row that another session holds, in the order of ids as all that wait: passed over, the
+    -- job would be overlapped.
+    WITH edit AS MATERIALIZED (
+        SELECT g.schedule, g.overlap FROM unnest(p_schedules, p_overlaps) AS g (schedule, overlap)
+    ), candidate AS MATERIALIZED (
+        SELECT j.id, j.schedule, j.overlap FROM reports.job j WHERE j.scope = p_scope AND j.state = 'waiting'
+        UNION ALL
+        SELECT j.id, j.schedule, j.overlap FROM reports.job j WHERE j.scope = p_scope AND j.state = 'queued'
+        UNION ALL
+        SELECT j.id, j.schedule, j.overlap FROM reports.job j WHERE j.scope = p_scope AND j.state = 'running'
+        UNION ALL
+        SELECT j.id, j.schedule, j.overlap FROM reports.job j WHERE j.scope = p_scope AND j.state = 'retry_wait'
+        UNION ALL
+        SELECT j.id, j.schedule, j.overlap FROM reports.job j WHERE j.scope = p_scope AND j.state = 'quarantined'
+    ), adopted AS MATERIALIZED (
+        SELECT j.id, c.overlap
+          FROM (SELECT c.id, e.overlap FROM candidate c JOIN edit e USING (schedule) WHERE c.overlap <> e.overlap ORDER BY c.id) c
+         CROSS JOIN LATERAL (SELECT q.id FROM reports.job q WHERE q.id = c.id FOR UPDATE) j
+    )
+    UPDATE reports.job j
+       SET overlap = a.overlap,
+           -- What no longer waits for its turn waits for room, of which the next round sees to it.
+           waits_for = CASE WHEN a.overlap = 'allow' AND j.state = 'waiting' THEN 'capacity' ELSE j.waits_for END
+      FROM adopted a
+     WHERE j.id = a.id AND j.state IN ('waiting', 'queued', 'running', 'retry_wait', 'quarantined');
+END
+$$;
+COMMENT ON FUNCTION reports.adopt_overlap(text, text[], text[]) IS 'Gives the open jobs of schedules whose overlap policy was edited the new one.';
+
+-- Jobs whose turn it is in their schedule go on to wait for room. From schedule to schedule by the index,
+-- however many jobs wait in each: those that are blocked hide none of the others.
+CREATE FUNCTION reports.give_turns(p_scope text, p_limit integer) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+BEGIN
+    WITH RECURSIVE its (schedule) AS (
+        (SELECT j.schedule FROM reports.job j
+          WHERE j.scope = p_scope AND j.state = 'waiting' AND j.waits_for = 'overlap' ORDER BY j.schedule LIMIT 1)
+        UNION ALL
+        SELECT (SELECT j.schedule FROM reports.job j
+                 WHERE j.scope = p_scope AND j.state = 'waiting' AND j.waits_for = 'overlap' AND j.schedule > i.schedule
+                 ORDER BY j.schedule LIMIT 1)
+          FROM its i WHERE i.schedule IS NOT NULL
+    ), free AS MATERIALIZED (
+        SELECT i.schedule FROM its i WHERE i.schedule IS NOT NULL AND NOT reports.has_active_job(i.schedule) LIMIT p_limit
+    ), turn AS MATERIALIZED (
+        SELECT t.id
+          FROM free f
+         CROSS JOIN LATERAL (
+               SELECT j.id FROM reports.job j
+                WHERE j.scope = p_scope AND j.schedule = f.schedule AND j.state = 'waiting' AND j.waits_for = 'overlap'
+                ORDER BY j.run_after, j.id LIMIT 1 FOR UPDATE SKIP LOCKED) t
+    )
+    UPDATE reports.job j SET waits_for = 'capacity'
+     WHERE j.id = ANY (ARRAY(SELECT t.id FROM turn t)) AND j.state::text = 'waiting';
+END
+$$;
+COMMENT ON FUNCTION reports.give_turns(text, integer) IS 'Lets the oldest waiting job of each schedule go on that has no active one.';
+
+-- The one place where a waiting job becomes outstanding, with its message (I4). Picks by priority and age
+-- over all queues, so that no queue starves another; reading `queue` takes no lock.
+CREATE FUNCTION reports.fill_room(p_scope text, p_generation bigint, p_catch_up boolean, p_limit integer) RETURNS integer
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+    filled integer;
+BEGIN
+    WITH RECURSIVE wanted (queue) AS (
+        (SELECT j.queue FROM reports.job j
+          WHERE j.scope = p_scope AND j.state = 'waiting' AND j.waits_for = 'capacity' ORDER BY j.queue LIMIT 1)
+        UNION ALL
+        SELECT (SELECT j.queue FROM reports.job j
+                 WHERE j.scope = p_scope AND j.state = 'waiting' AND j.waits_for = 'capacity' AND j.queue > w.queue
+                 ORDER BY j.queue LIMIT 1)
+          FROM wanted w WHERE w.queue IS NOT NULL
+    ), running AS MATERIALIZED (
+        SELECT j.queue, count(*) AS jobs FROM reports.job j WHERE j.scope = p_scope AND j.state = 'running' GROUP BY j.queue
+    ), room AS MATERIALIZED (
+        -- One statement, one snapshot: a job that is being claimed is counted once.
+        SELECT w.queue, CASE WHEN q.max_outstanding IS NULL THEN p_limit
+                             ELSE least(greatest(q.max_outstanding - ready.jobs - coalesce(r.jobs, 0), 0), p_limit) END AS jobs
+          FROM wanted w
+          LEFT JOIN reports.queue q ON q.name = w.queue
+          LEFT JOIN running r ON r.queue = w.queue
+         CROSS JOIN LATERAL (
+               SELECT count(*) AS jobs
+                 FROM (SELECT FROM reports.job j WHERE j.state = 'queued' AND j.queue = w.queue AND j.scope = p_scope
+                        LIMIT coalesce(q.max_outstanding, 0)) x) ready
+         WHERE w.queue IS NOT NULL
+    ), picked AS MATERIALIZED (
+        SELECT c.id
+          FROM room r
+         CROSS JOIN LATERAL (
+               SELECT j.id, j.priority, j.run_after FROM reports.job j
+                WHERE j.scope = p_scope AND j.state = 'waiting' AND j.waits_for = 'capacity' AND j.queue = r.queue
+                  AND j.catch_up = p_catch_up
+                ORDER BY j.priority DESC, j.run_after, j.id LIMIT r.jobs FOR UPDATE SKIP LOCKED) c
+         ORDER BY c.priority DESC, c.run_after, c.id LIMIT p_limit
+    ), queued AS (
+        -- By ANY (ARRAY (...)): joined, a planner without statistics reads the whole table.
+        UPDATE reports.job j SET state = 'queued', waits_for = NULL, dispatch_number = j.dispatch_number + 1
+         WHERE j.id = ANY (ARRAY(SELECT p.id FROM picked p)) AND j.state::text = 'waiting'
+        RETURNING j.id, j.dispatch_number, j.schedule, j.occurrence_key, j.queue, j.priority, j.run_after
+    ), message AS (
+        INSERT INTO reports.outbox (scope, job_id, dispatch_number, schedule, occurrence_key, queue, scheduled_for, generation)
+        SELECT p_scope, q.id, q.dispatch_number, q.schedule, q.occurrence_key, q.queue, o.scheduled_for, p_generation
+          FROM queued q JOIN reports.occurrence o ON o.schedule = q.schedule AND o.occurrence_key = q.occurrence_key
+         ORDER BY q.priority DESC, q.run_after, q.id
+    )
+    SELECT count(*) INTO filled FROM queued;
+    RETURN filled;
+END
+$$;
+COMMENT ON FUNCTION reports.fill_room(text, bigint, boolean, integer) IS 'Queues and dispatches jobs that wait for room, as many as their queues have; returns how many.';
+
+CREATE FUNCTION reports.release_waiting(p_scope text, p_generation bigint, p_limit integer) RETURNS integer
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+    bound integer := least(p_limit, 1000);
+    released integer := 0;
+    budget integer;
+BEGIN
+    -- A call that was given up by its client may still run beside its repetition: one counts after the other.
+    PERFORM pg_advisory_xact_lock(hashtextextended('reports.release:' || p_scope, 0));
+    WITH ready AS MATERIALIZED (
+        SELECT j.id FROM reports.job j
+         WHERE j.scope = p_scope AND j.state = 'retry_wait' AND j.run_after <= (SELECT clock_timestamp())
+         ORDER BY j.run_after LIMIT bound FOR UPDATE SKIP LOCKED
+    )
+    UPDATE reports.job j
+       SET state = CASE WHEN j.cancel_requested THEN 'cancelled' ELSE 'waiting' END::reports.job_state,
+           waits_for = CASE WHEN NOT j.cancel_requested THEN 'capacity' END,
+           finished_at = CASE WHEN j.cancel_requested THEN clock_timestamp() END
+     WHERE j.id = ANY (ARRAY(SELECT r.id FROM ready r)) AND j.state::text = 'retry_wait';
+    IF EXISTS (SELECT FROM reports.job j WHERE j.scope = p_scope AND j.state = 'waiting' AND j.waits_for = 'overlap') THEN
+        PERFORM reports.give_turns(p_scope, bound);
+    END IF;
+    IF NOT EXISTS (SELECT FROM reports.job j WHERE j.scope = p_scope AND j.state = 'waiting' AND j.waits_for = 'capacity') THEN
+        RETURN 0;
+    END IF;
+    -- Live work first; what is left of the room goes to missed firings, within their budget.
+    released := reports.fill_room(p_scope, p_generation, false, bound);
+    SELECT least(bound - released, s.catch_up_max - (
+               SELECT count(*) FROM (SELECT FROM reports.job j WHERE j.scope = p_scope AND j.catch_up
+                                        AND j.state IN ('queued', 'running') LIMIT s.catch_up_max) x))
+      INTO budget FROM reports.scope s WHERE s.name = p_scope;
+    IF budget > 0 THEN
+        released := released + reports.fill_room(p_scope, p_generation, true, budget);
+    END IF;
+    RETURN released;
+END
+$$;
+COMMENT ON FUNCTION reports.release_waiting(text, bigint, integer) IS 'Queues what may go on: retries whose wait is over, jobs whose turn it is, as far as there is room; at most 1000. Returns how many.';
+
+-- For people: what fill_room decides by is counted afresh.
+CREATE FUNCTION reports.count_queues(p_scope text) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+BEGIN
+    DELETE FROM reports.queue_load l
+     WHERE l.scope = p_scope
+       AND NOT EXISTS (SELECT FROM reports.queue q WHERE q.name = l.queue AND q.max_outstanding IS NOT NULL);
+    WITH bounded AS MATERIALIZED (
+        SELECT q.name::text AS queue, q.max_outstanding FROM reports.queue q WHERE q.max_outstanding IS NOT NULL
+    )
+    INSERT INTO reports.queue_load AS l (scope, queue, outstanding, waiting)
+    SELECT p_scope, b.queue, ready.jobs + running.jobs, waiting.jobs
+      FROM bounded b
+     CROSS JOIN LATERAL (SELECT count(*) AS jobs FROM (SELECT FROM reports.job j WHERE j.state = 'queued' AND j.queue = b.queue
+                                                          AND j.scope = p_scope LIMIT b.max_outstanding) x) ready
+     CROSS JOIN LATERAL (SELECT count(*) AS jobs FROM reports.job j WHERE j.state = 'running' AND j.scope = p_scope
+                            AND j.queue = b.queue) running
+     CROSS JOIN LATERAL (SELECT count(*) AS jobs FROM (SELECT FROM reports.job j WHERE j.scope = p_scope AND j.state = 'waiting'
+                                                          AND j.waits_for = 'capacity' AND j.queue = b.queue LIMIT 10000) x) waiting
+        ON CONFLICT (scope, queue) DO UPDATE
+       SET outstanding = excluded.outstanding, waiting = excluded.waiting, counted_at = clock_timestamp()
+     WHERE (l.outstanding, l.waiting) <> (excluded.outstanding, excluded.waiting)
+        OR l.counted_at < clock_timestamp() - interval '10 seconds';
+END
+$$;
+COMMENT ON FUNCTION reports.count_queues(text) IS 'Writes how full the queues with a bound are.';
+
+-- One round of care for jobs: sign of life; claims that lapsed longer than the grace ago are closed as
+-- lost; what may go on is queued and dispatched. Rows another session holds are skipped, and the next
+-- round sees them again (I12).
 CREATE FUNCTION reports.tend(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_limit integer,
                              OUT verdict text, OUT released integer, OUT reaped integer, OUT held_back bigint,
                              OUT running bigint, OUT next_release timestamptz, OUT database_now timestamptz)
@@ -35,23 +285,6 @@ BEGIN
     verdict := 'ok';
     released := 0;
     reaped := 0;
-    IF NOT reports.is_held(p_scope) THEN
-        WITH ready AS MATERIALIZED (
-            SELECT id FROM reports.job
-             WHERE scope = p_scope AND state = 'retry_wait' AND run_after <= (SELECT clock_timestamp())
-             ORDER BY run_after LIMIT p_limit FOR UPDATE SKIP LOCKED
-        ), queued AS (
-            -- By ANY (ARRAY (...)): joined, a planner without statistics reads the whole table.
-            UPDATE reports.job j SET state = 'queued', dispatch_number = j.dispatch_number + 1
-             WHERE j.id = ANY (ARRAY(SELECT r.id FROM ready r)) AND j.state::text = 'retry_wait'
-            RETURNING j.id, j.dispatch_number, j.schedule, j.occurrence_key, j.queue
-        ), message AS (
-            INSERT INTO reports.outbox (scope, job_id, dispatch_number, schedule, occurrence_key, queue, scheduled_for, generation)
-            SELECT p_scope, q.id, q.dispatch_number, q.schedule, q.occurrence_key, q.queue, o.scheduled_for, p_generation
-              FROM queued q JOIN reports.occurrence o ON o.schedule = q.schedule AND o.occurrence_key = q.occurrence_key
-        )
-        SELECT count(*) INTO released FROM queued;
-    END IF;
     SELECT i.reap_grace, clock_timestamp() >= p.reap_not_before INTO grace, may_reap
       FROM reports.installation i, reports.fence_pulse p WHERE p.scope = p_scope;
     IF may_reap THEN
@@ -78,6 +311,7 @@ BEGIN
               FROM lapsed l JOIN closed c USING (id)
         )
         SELECT count(*) INTO reaped FROM closed;
+        PERFORM reports.reap_deliveries(p_scope, p_limit);
         -- SKIP LOCKED: a heartbeat locks its worker row first and job rows then, the other way round.
         UPDATE reports.worker w SET state = 'dead', stopped_at = clock_timestamp()
          WHERE w.id = ANY (ARRAY(
@@ -86,14 +320,20 @@ BEGIN
                    AND u.heartbeat_at + i.claim_lease + i.reap_grace < clock_timestamp()
                    FOR UPDATE OF u SKIP LOCKED));
     END IF;
+    -- After reaping, which makes room.
+    IF NOT reports.is_held(p_scope) THEN
+        released := reports.release_waiting(p_scope, p_generation, p_limit);
+    END IF;
+    PERFORM reports.count_queues(p_scope);
     SELECT count(*), min(j.run_after) INTO held_back, next_release
-      FROM (SELECT run_after FROM reports.job WHERE scope = p_scope AND state IN ('waiting', 'retry_wait')
+      FROM (SELECT run_after FROM reports.job WHERE scope = p_scope AND state = 'retry_wait'
              ORDER BY run_after LIMIT 1000) j;
+    held_back := held_back + (SELECT count(*) FROM (SELECT FROM reports.job WHERE scope = p_scope AND state = 'waiting' LIMIT 1000) j);
     SELECT count(*) INTO running FROM reports.job WHERE state = 'running' AND scope = p_scope;
     database_now := clock_timestamp();
 END
 $$;
-COMMENT ON FUNCTION reports.tend(text, bigint, bigint, uuid, integer) IS 'Sign of life, release of retries, reaping of lapsed claims; says how much is held back.';
+COMMENT ON FUNCTION reports.tend(text, bigint, bigint, uuid, integer) IS 'Sign of life, reaping of lapsed claims, release of what waits; says how much is held back.';
 
 GRANT EXECUTE ON FUNCTION
     reports.tend(text, bigint, bigint, uuid, integer)

@@ -45,8 +45,8 @@ CREATE TYPE reports.claimed_job AS (
     job_id uuid, token uuid, attempt integer, scope text, schedule text, occurrence_key text, revision integer,
     scheduled_for timestamptz, business_date date, window_start timestamptz, window_end timestamptz, cause text,
     timeout_ms bigint, report text, kind text, data_source text, query text, format text, program text,
-    parameters jsonb);
-COMMENT ON TYPE reports.claimed_job IS 'All a worker needs to run an attempt. kind is NULL when the report row is gone.';
+    parameters jsonb, late_us bigint, waited_us bigint);
+COMMENT ON TYPE reports.claimed_job IS 'All a worker needs to run an attempt. kind is NULL when the report row is gone. late_us, waited_us: at the claim, since scheduled_for and since the job could be claimed.';
 
 -- What a worker incarnation holds now. After a claim whose answer was lost it adopts or returns these.
 CREATE FUNCTION reports.claims_of(p_worker uuid, p_ids uuid[]) RETURNS SETOF reports.claimed_job
@@ -54,7 +54,9 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT j.id, j.attempt_token, j.attempt, j.scope, j.schedule, j.occurrence_key, j.revision, o.scheduled_for,
            o.business_date, o.window_start, o.window_end, o.cause,
            (extract(epoch FROM j.timeout) * 1000)::bigint, j.report, r.kind, r.data_source, r.query, r.format,
-           r.program, coalesce(r.parameters, '{}') || coalesce(v.parameters, '{}')
+           r.program, coalesce(r.parameters, '{}') || coalesce(v.parameters, '{}'),
+           greatest(extract(epoch FROM j.claimed_at - o.scheduled_for) * 1000000, 0)::bigint,
+           greatest(extract(epoch FROM j.claimed_at - j.run_after) * 1000000, 0)::bigint
       -- OFFSET 0: its running rows first, by their index; or ORDER BY id walks the whole primary key.
       FROM (SELECT * FROM reports.job q WHERE q.worker = p_worker AND q.state = 'running' OFFSET 0) j
       JOIN reports.occurrence o ON o.schedule = j.schedule AND o.occurrence_key = j.occurrence_key
@@ -96,7 +98,7 @@ BEGIN
         RAISE EXCEPTION 'worker incarnation % has ended', p_worker
             USING ERRCODE = 'RS005', HINT = 'Register a new incarnation.';
     END IF;
-    RETURN NOT EXISTS (SELECT FROM reports.hold WHERE lifted_at IS NULL AND scope IS NULL);
+    RETURN NOT EXISTS (SELECT FROM reports.hold WHERE lifted_at IS NULL AND scope IS NULL AND queue IS NULL);
 END
 $$;
 COMMENT ON FUNCTION reports.claimable_worker(uuid) IS 'May this incarnation claim now? Ended ones are refused.';
@@ -106,19 +108,26 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$ SELECT coalesce(array_agg(scope::text), '{}') FROM reports.hold WHERE lifted_at IS NULL AND scope IS NOT NULL $$;
 COMMENT ON FUNCTION reports.held_scopes() IS 'Scopes a hold stands on.';
 
+CREATE FUNCTION reports.held_queues() RETURNS text[]
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$ SELECT coalesce(array_agg(queue::text), '{}') FROM reports.hold WHERE lifted_at IS NULL AND queue IS NOT NULL $$;
+COMMENT ON FUNCTION reports.held_queues() IS 'Queues a hold stands on.';
+
 CREATE FUNCTION reports.claim_ids(p_worker uuid, p_queues text[], p_ids uuid[]) RETURNS SETOF reports.claimed_job
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     picked uuid[];
     held text[];
+    closed_queues text[];
 BEGIN
     IF NOT reports.claimable_worker(p_worker) THEN
         RETURN;
     END IF;
     held := reports.held_scopes();
+    closed_queues := reports.held_queues();
     picked := ARRAY(SELECT j.id FROM reports.job j
                      WHERE j.id = ANY (p_ids) AND j.state::text = 'queued' AND j.run_after <= clock_timestamp()
-                       AND j.queue = ANY (p_queues) AND j.scope <> ALL (held)
+                       AND j.queue = ANY (p_queues) AND j.scope <> ALL (held) AND j.queue <> ALL (closed_queues)
                      ORDER BY j.id FOR UPDATE SKIP LOCKED);
     picked := reports.claim(p_worker, picked);
     -- A statement of its own: claims_of must see the rows as claim left them.
@@ -132,14 +141,17 @@ LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 DECLARE
     picked uuid[] := '{}';
     held text[];
+    closed_queues text[];
     q text;
 BEGIN
     IF NOT reports.claimable_worker(p_worker) THEN
         RETURN;
     END IF;
     held := reports.held_scopes();
+    closed_queues := reports.held_queues();
     FOREACH q IN ARRAY p_queues LOOP
         EXIT WHEN cardinality(picked) >= p_limit;
+        CONTINUE WHEN q = ANY (closed_queues);
         picked := picked || ARRAY(SELECT j.id FROM reports.job j
                                    WHERE j.state = 'queued' AND j.queue = q AND j.run_after <= clock_timestamp()
                                      AND j.scope <> ALL (held)
@@ -199,8 +211,10 @@ DECLARE
     done_ids uuid[];
     done_tokens uuid[];
     done_states text[];
-    waiting text[];
-    waiting_scope text;
+    scopes text[];
+    retrying text[];
+    turns text[];
+    its_scope text;
 BEGIN
     IF EXISTS (SELECT FROM unnest(p_outcomes) o
                 WHERE o IS NULL OR o NOT IN ('succeeded', 'failed', 'timeout', 'cancelled', 'handed_back')) THEN
@@ -243,7 +257,7 @@ BEGIN
                error = CASE WHEN v.outcome IN ('failed', 'timeout') THEN v.error ELSE j.error END
           FROM verdict v
          WHERE j.id = v.id
-        RETURNING j.id, v.attempt_token AS token, j.state, j.scope
+        RETURNING j.id, v.attempt_token AS token, j.state, j.scope, j.schedule, j.overlap
     ), attempt AS (
         INSERT INTO reports.job_attempt (job_id, attempt, token, worker, outcome, started_at, error, exit_code)
         SELECT v.id, v.attempt, v.attempt_token, v.worker, v.recorded, v.claimed_at, v.error, v.exit_code
@@ -254,13 +268,26 @@ BEGIN
           FROM verdict v
          WHERE v.recorded = 'succeeded' AND v.store IS NOT NULL
     )
-    SELECT array_agg(c.id), array_agg(c.token), array_agg(c.state::text),
-           array_agg(DISTINCT c.scope::text) FILTER (WHERE c.state = 'retry_wait')
-      INTO done_ids, done_tokens, done_states, waiting
+    SELECT array_agg(c.id), array_agg(c.token), array_agg(c.state::text), array_agg(DISTINCT c.scope),
+           array_agg(DISTINCT c.scope) FILTER (WHERE c.state = 'retry_wait'),
+           array_agg(DISTINCT c.schedule) FILTER (WHERE c.overlap <> 'allow')
+      INTO done_ids, done_tokens, done_states, scopes, retrying, turns
       FROM closed c;
-    -- Only when something waits: NOTIFY in every outcome would serialise all workers' commits.
-    FOREACH waiting_scope IN ARRAY coalesce(waiting, '{}') LOOP
-        PERFORM pg_notify('report_change', waiting_scope);
+    -- The look first: it costs an empty index while no report delivers.
+    IF EXISTS (SELECT FROM reports.report r WHERE r.deliver <> '[]') THEN
+        PERFORM reports.make_deliveries(ARRAY(SELECT d.id FROM unnest(done_ids, done_states) AS d (id, state)
+                                               WHERE d.state = 'succeeded'));
+    END IF;
+    -- Only when something waits that may now go on: NOTIFY in every outcome would serialise all workers'
+    -- commits. The looks are at partial indexes, empty where overlap is allowed and queues have no bound.
+    FOREACH its_scope IN ARRAY coalesce(scopes, '{}') LOOP
+        IF its_scope = ANY (retrying)
+           OR EXISTS (SELECT FROM reports.job j WHERE j.scope = its_scope AND j.state = 'waiting' AND j.waits_for = 'capacity')
+           OR turns IS NOT NULL AND EXISTS (
+                SELECT FROM reports.job j WHERE j.scope = its_scope AND j.state = 'waiting' AND j.waits_for = 'overlap'
+                   AND j.schedule = ANY (turns)) THEN
+            PERFORM pg_notify('report_work', its_scope);
+        END IF;
     END LOOP;
     -- A statement of its own: when this call waited for the row while the first sending of the same
     -- outcome committed, only a new snapshot sees what that recorded. `lost` would delete the file.

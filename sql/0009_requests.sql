@@ -1,98 +1,7 @@
--- Requests: what operators ask and the leader carries out and answers in the same fenced transaction.
+-- Requests: what operators ask of the leader. ask writes them down; the leader carries each out and answers
+-- it in one protected write, so that repeating a request, to this leader or the next, gets the first answer.
 
 SET ROLE report_owner;
-
-CREATE FUNCTION reports.pending_requests(p_scope text, p_limit integer)
-RETURNS TABLE (id uuid, kind text, schedule text, argument text, expired boolean, database_now timestamptz)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT r.id, r.kind, r.schedule, r.argument, r.deadline < clock_timestamp(), clock_timestamp()
-      FROM reports.request r WHERE r.scope = p_scope AND r.state = 'pending'
-     ORDER BY r.requested_at LIMIT p_limit
-$$;
-COMMENT ON FUNCTION reports.pending_requests(text, integer) IS 'Requests the leader has not answered, oldest first.';
-
-CREATE FUNCTION reports.expire_request(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_request uuid)
-RETURNS text
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF NOT reports.fence_holds(p_scope, p_incarnation, p_generation, p_owner, 'expire_request') THEN
-        RETURN 'fenced';
-    END IF;
-    UPDATE reports.request
-       SET state = 'expired', answer = 'no leader carried it out before its deadline', answered_at = clock_timestamp(),
-           generation = p_generation
-     WHERE id = p_request AND scope = p_scope AND state = 'pending' AND deadline < clock_timestamp();
-    RETURN 'ok';
-END
-$$;
-COMMENT ON FUNCTION reports.expire_request(text, bigint, bigint, uuid, uuid) IS 'Closes a request whose deadline has passed.';
-
--- A manual firing. The occurrence, its job, the message and the answer commit together; a key that
--- exists already is answered with the job that is there (I3).
-CREATE FUNCTION reports.answer_trigger(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_request uuid,
-                                       p_job uuid, OUT verdict text, OUT answer text)
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    r reports.request;
-    v reports.schedule_version;
-    key text;
-    existing uuid;
-    fired_at timestamptz := clock_timestamp();
-BEGIN
-    IF NOT reports.fence_holds(p_scope, p_incarnation, p_generation, p_owner, 'answer_trigger') THEN
-        verdict := 'fenced';
-        RETURN;
-    END IF;
-    IF reports.is_held(p_scope) THEN
-        verdict := 'held';
-        RETURN;
-    END IF;
-    verdict := 'ok';
-    SELECT * INTO r FROM reports.request WHERE id = p_request AND scope = p_scope AND state = 'pending' FOR UPDATE SKIP LOCKED;
-    IF NOT FOUND THEN
-        verdict := 'skipped';
-        RETURN;
-    END IF;
-    IF r.deadline < clock_timestamp() THEN
-        PERFORM reports.expire_request(p_scope, p_incarnation, p_generation, p_owner, p_request);
-        verdict := 'skipped';
-        RETURN;
-    END IF;
-    SELECT * INTO v FROM reports.schedule_version WHERE schedule = r.schedule ORDER BY version DESC LIMIT 1;
-    IF NOT FOUND OR v.ended THEN
-        answer := format('schedule "%s" does not exist', r.schedule);
-        UPDATE reports.request SET state = 'refused', answer = answer_trigger.answer, answered_at = clock_timestamp(),
-               generation = p_generation WHERE id = r.id;
-        RETURN;
-    END IF;
-    key := coalesce(r.argument, r.id::text);
-    -- The business date is the key's own when it names one, otherwise today in the schedule's zone.
-    INSERT INTO reports.occurrence
-        (schedule, occurrence_key, scope, job_id, scheduled_for, nominal_local, business_date, window_end, cause,
-         version, incarnation, generation, request_id)
-    VALUES (r.schedule, key, p_scope, p_job, fired_at, fired_at AT TIME ZONE v.time_zone,
-            reports.date_of_key(key, (fired_at AT TIME ZONE v.time_zone)::date), fired_at,
-            'manual', v.version, p_incarnation, p_generation, r.id)
-    ON CONFLICT (schedule, occurrence_key) DO NOTHING
-    RETURNING job_id INTO existing;
-    IF existing IS NULL THEN
-        SELECT o.job_id INTO existing FROM reports.occurrence o WHERE o.schedule = r.schedule AND o.occurrence_key = key;
-        answer := format('occurrence %s:%s was there already', r.schedule, key);
-    ELSE
-        INSERT INTO reports.job
-            (id, schedule, occurrence_key, scope, report, queue, priority, state, run_after, max_attempts, retry_base,
-             retry_cap, timeout)
-        VALUES (p_job, r.schedule, key, p_scope, v.report, v.queue, v.priority, 'queued', fired_at, v.max_attempts,
-                v.retry_base, v.retry_cap, v.timeout);
-        INSERT INTO reports.outbox (scope, job_id, dispatch_number, schedule, occurrence_key, queue, scheduled_for, generation)
-        VALUES (p_scope, p_job, 1, r.schedule, key, v.queue, fired_at, p_generation);
-        answer := format('occurrence %s:%s made', r.schedule, key);
-    END IF;
-    UPDATE reports.request SET state = 'done', answer = answer_trigger.answer, job_id = existing,
-           answered_at = clock_timestamp(), generation = p_generation WHERE id = r.id;
-END
-$$;
-COMMENT ON FUNCTION reports.answer_trigger(text, bigint, bigint, uuid, uuid, uuid) IS 'Carries out a trigger request and answers it.';
 
 CREATE FUNCTION reports.date_of_key(p_key text, p_otherwise date) RETURNS date
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -143,48 +52,429 @@ END
 $$;
 COMMENT ON FUNCTION reports.check_key(text, text) IS 'Refuses a manual key that cannot be one, or that is nearly but not quite a key of the schedule''s own.';
 
--- Asked by operators. Repeating a request id returns the first request.
-CREATE FUNCTION reports.request_trigger(p_request uuid, p_schedule text, p_key text, p_timeout interval,
-                                        OUT state text, OUT answer text)
+CREATE FUNCTION reports.offset_text(p_seconds integer) RETURNS text
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN p_seconds < 0 THEN '-' ELSE '+' END || to_char(make_interval(secs => abs(p_seconds)), 'HH24:MI')
+$$;
+COMMENT ON FUNCTION reports.offset_text(integer) IS 'An offset from UTC as it stands in occurrence keys: +02:00.';
+
+-- The key of the next firing, in each form it may have: a manual firing would take it away from it.
+CREATE FUNCTION reports.key_to_come(p_schedule text, p_key text) RETURNS timestamptz
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT p.next_fire_at FROM reports.schedule_progress p
+     WHERE p.schedule = p_schedule AND p.next_fire_at > clock_timestamp()
+       AND p_key = ANY (CASE p.key_form
+               WHEN 'date' THEN ARRAY[to_char(p.next_nominal, 'YYYY-MM-DD')]
+               WHEN 'minute' THEN ARRAY[to_char(p.next_nominal, 'YYYY-MM-DD"T"HH24:MI'),
+                                        to_char(p.next_nominal, 'YYYY-MM-DD"T"HH24:MI') || reports.offset_text(p.next_offset_s),
+                                        to_char(p.next_fire_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"')]
+               ELSE ARRAY[to_char(p.next_nominal, 'YYYY-MM-DD"T"HH24:MI:SS'),
+                          to_char(p.next_nominal, 'YYYY-MM-DD"T"HH24:MI:SS') || reports.offset_text(p.next_offset_s),
+                          to_char(p.next_fire_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')] END)
+$$;
+COMMENT ON FUNCTION reports.key_to_come(text, text) IS 'When the schedule itself will fire with this key, if that is its next firing; NULL: not known to.';
+
+-- SCHEDULE:KEY or the job's id. Names of schedules have no colon, keys may.
+CREATE FUNCTION reports.find_job(p_subject text) RETURNS uuid
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE
+    colon integer := strpos(p_subject, ':');
+BEGIN
+    IF p_subject ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN
+        RETURN (SELECT j.id FROM reports.job j WHERE j.id = p_subject::uuid);
+    END IF;
+    RETURN (SELECT j.id FROM reports.occurrence o JOIN reports.job j ON j.id = o.job_id
+             WHERE o.schedule = left(p_subject, colon - 1) AND o.occurrence_key = substr(p_subject, colon + 1) AND colon > 1);
+END
+$$;
+COMMENT ON FUNCTION reports.find_job(text) IS 'The job that SCHEDULE:KEY or an id names; NULL: there is none.';
+
+-- Refuses at once what can be told without the leader. Returns the scope whose leader is asked.
+CREATE FUNCTION reports.check_request(p_kind text, p_subject text, p_argument text, OUT its_scope text, OUT its_job uuid)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    due_at timestamptz;
+BEGIN
+    IF p_kind IN ('handoff', 'backfill') THEN
+        RAISE EXCEPTION 'a request of the kind % is not supported yet', quote_literal(p_kind)
+            USING ERRCODE = 'feature_not_supported', HINT = 'There are trigger, pause, resume, cancel and retry.';
+    ELSIF p_kind IN ('cancel', 'retry') THEN
+        its_job := reports.find_job(p_subject);
+        SELECT j.scope INTO its_scope FROM reports.job j WHERE j.id = its_job;
+        IF its_job IS NULL THEN
+            RAISE EXCEPTION 'job % does not exist', coalesce(quote_literal(p_subject), 'NULL')
+                USING ERRCODE = 'no_data_found', HINT = 'Write SCHEDULE:KEY or the job''s id; reportctl jobs lists them.';
+        END IF;
+    ELSIF p_kind IN ('trigger', 'pause', 'resume') THEN
+        SELECT s.scope INTO its_scope FROM reports.schedule s WHERE s.name = p_subject;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'schedule "%" does not exist', p_subject
+                USING ERRCODE = 'no_data_found', HINT = 'reportctl schedules lists them.';
+        END IF;
+    ELSE
+        RAISE EXCEPTION 'there is no request of the kind %', coalesce(quote_literal(p_kind), 'NULL')
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'There are trigger, pause, resume, cancel and retry.';
+    END IF;
+    IF p_kind = 'trigger' THEN
+        PERFORM reports.check_key(p_subject, p_argument);
+        due_at := reports.key_to_come(p_subject, p_argument);
+        IF due_at IS NOT NULL THEN
+            RAISE EXCEPTION 'key % is that of the firing due at %', quote_literal(p_argument), due_at
+                USING ERRCODE = 'object_not_in_prerequisite_state',
+                      HINT = 'Wait for that firing, or choose a key of your own.';
+        END IF;
+    ELSIF p_kind = 'retry' AND p_argument IS NOT NULL THEN
+        RAISE EXCEPTION 'retry takes no argument' USING ERRCODE = 'invalid_parameter_value', HINT = 'Leave it out.';
+    ELSIF octet_length(p_argument) > 500 THEN
+        RAISE EXCEPTION 'the reason is longer than 500 bytes'
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Say it shorter.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION reports.check_request(text, text, text) IS 'Refuses a request that cannot be carried out, with the remedy.';
+
+-- Asked by operators. Repeating a request id returns how the first request stands.
+CREATE FUNCTION reports.ask(p_request uuid, p_kind text, p_subject text, p_argument text, p_timeout interval,
+                            OUT state text, OUT answer text, OUT its_scope text)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    its_scope text;
     r reports.request;
+    checked record;
 BEGIN
     SELECT * INTO r FROM reports.request WHERE id = p_request;
     IF NOT FOUND THEN
-        SELECT s.scope INTO its_scope FROM reports.schedule s WHERE s.name = p_schedule;
-        IF NOT FOUND THEN
-            RAISE EXCEPTION 'schedule "%" does not exist', p_schedule
-                USING ERRCODE = 'no_data_found', HINT = 'reportctl schedules lists them.';
+        SELECT * INTO checked FROM reports.check_request(p_kind, p_subject, p_argument);
+        IF p_timeout > interval '1 day' THEN
+            RAISE EXCEPTION 'a request cannot wait for longer than a day'
+                USING ERRCODE = 'invalid_parameter_value', HINT = 'Ask again then, with a fresh request id.';
         END IF;
-        PERFORM reports.check_key(p_schedule, p_key);
         -- The same id may be on its way twice at once: the second waits here and answers like the first.
-        INSERT INTO reports.request (id, kind, scope, schedule, argument, deadline)
-        VALUES (p_request, 'trigger', its_scope, p_schedule, p_key, clock_timestamp() + p_timeout)
+        INSERT INTO reports.request (id, kind, scope, subject, argument, deadline, job_id)
+        VALUES (p_request, p_kind, checked.its_scope, p_subject, p_argument, clock_timestamp() + p_timeout, checked.its_job)
         ON CONFLICT (id) DO NOTHING;
         IF FOUND THEN
-            PERFORM pg_notify('report_request', its_scope);
+            PERFORM pg_notify('report_request', checked.its_scope);
             state := 'pending';
+            its_scope := checked.its_scope;
             RETURN;
         END IF;
         SELECT * INTO r FROM reports.request WHERE id = p_request;
     END IF;
-    IF r.kind <> 'trigger' OR r.schedule IS DISTINCT FROM p_schedule OR r.argument IS DISTINCT FROM p_key THEN
+    IF (r.kind, r.subject) IS DISTINCT FROM (p_kind, p_subject) OR r.argument IS DISTINCT FROM p_argument THEN
         RAISE EXCEPTION 'request id % was used for something else', p_request
             USING ERRCODE = 'unique_violation', HINT = 'Choose a fresh request id.';
     END IF;
     state := r.state;
     answer := r.answer;
+    its_scope := r.scope;
 END
 $$;
-COMMENT ON FUNCTION reports.request_trigger(uuid, text, text, interval) IS 'Asks the leader for a manual firing; NULL key: the request id becomes the key.';
+COMMENT ON FUNCTION reports.ask(uuid, text, text, text, interval) IS 'Asks the leader for something: trigger (argument: key), pause, resume (why) of a schedule; cancel (why), retry of a job.';
+
+CREATE FUNCTION reports.pending_requests(p_scope text, p_limit integer)
+RETURNS TABLE (id uuid, kind text, subject text, argument text, expired boolean, database_now timestamptz)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT r.id, r.kind, r.subject, r.argument, r.deadline < clock_timestamp(), clock_timestamp()
+      FROM reports.request r WHERE r.scope = p_scope AND r.state = 'pending'
+     ORDER BY r.requested_at LIMIT p_limit
+$$;
+COMMENT ON FUNCTION reports.pending_requests(text, integer) IS 'Requests the leader has not answered, oldest first.';
+
+-- The functions carry_out_* do what one kind of request asks. new_state done or refused; NULL: a row that it
+-- needs is locked by another session, so that it is asked again in the next round, until it expires.
+
+-- A manual firing. A key that exists already is answered with the job that is there (I3).
+CREATE FUNCTION reports.carry_out_trigger(p_asked reports.request, p_incarnation bigint, p_generation bigint, p_job uuid,
+                                          OUT new_state text, OUT its_answer text, OUT its_job uuid)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE
+    v reports.schedule_version;
+    its_key text := coalesce(p_asked.argument, p_asked.id::text);
+    subject text := format('%s:%s', p_asked.subject, coalesce(p_asked.argument, p_asked.id::text));
+    fired_at timestamptz := clock_timestamp();
+    waits text;
+    open uuid[];
+BEGIN
+    SELECT * INTO v FROM reports.schedule_version w WHERE w.schedule = p_asked.subject ORDER BY w.version DESC LIMIT 1;
+    IF NOT FOUND OR v.ended THEN
+        new_state := 'refused';
+        its_answer := format('schedule "%s" does not exist', p_asked.subject);
+        RETURN;
+    END IF;
+    -- The progress row orders this and plan_batch, where the policy depends on what is open.
+    PERFORM FROM reports.schedule_progress p WHERE p.schedule = v.schedule FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND AND EXISTS (SELECT FROM reports.schedule_progress p WHERE p.schedule = v.schedule) THEN
+        RETURN;
+    END IF;
+    SELECT o.job_id INTO its_job FROM reports.occurrence o WHERE o.schedule = v.schedule AND o.occurrence_key = its_key;
+    IF FOUND THEN
+        new_state := 'done';
+        its_answer := format('occurrence %s was there already', subject);
+        RETURN;
+    END IF;
+    IF reports.key_to_come(v.schedule, its_key) IS NOT NULL THEN
+        new_state := 'refused';
+        its_answer := format('key %s is that of the firing due at %s: wait for that, or choose a key of your own',
+                             its_key, reports.key_to_come(v.schedule, its_key));
+        RETURN;
+    END IF;
+    IF v.overlap = 'forbid' THEN
+        open := reports.open_jobs(v.scope, v.schedule);
+        IF cardinality(open) > 0 THEN
+            new_state := 'refused';
+            SELECT format('schedule "%s" forbids overlap, and its job %s:%s is %s: wait for it to end, or cancel it',
+                          v.schedule, j.schedule, j.occurrence_key, j.state)
+              INTO its_answer FROM reports.job j WHERE j.id = open[1];
+            RETURN;
+        END IF;
+    ELSIF v.overlap = 'replace' AND NOT reports.may_replace(v.scope, v.schedule) THEN
+        RETURN;
+    END IF;
+    -- The business date is the key's own when it names one, otherwise today in the schedule's zone.
+    INSERT INTO reports.occurrence
+        (schedule, occurrence_key, scope, job_id, scheduled_for, nominal_local, business_date, window_end, cause,
+         version, incarnation, generation, request_id)
+    VALUES (v.schedule, its_key, v.scope, p_job, fired_at, fired_at AT TIME ZONE v.time_zone,
+            reports.date_of_key(its_key, (fired_at AT TIME ZONE v.time_zone)::date), fired_at,
+            'manual', v.version, p_incarnation, p_generation, p_asked.id);
+    waits := CASE WHEN v.overlap IN ('queue', 'replace') THEN 'overlap' ELSE 'capacity' END;
+    INSERT INTO reports.job
+        (id, schedule, occurrence_key, scope, report, queue, priority, state, waits_for, overlap, run_after,
+         dispatch_number, max_attempts, retry_base, retry_cap, timeout)
+    VALUES (p_job, v.schedule, its_key, v.scope, v.report, v.queue, v.priority, 'waiting', waits, v.overlap, fired_at,
+            0, v.max_attempts, v.retry_base, v.retry_cap, v.timeout);
+    IF v.overlap = 'replace' THEN
+        PERFORM reports.replace_jobs(v.scope, ARRAY[p_job]);
+    END IF;
+    PERFORM reports.release_waiting(v.scope, p_generation, 1000);
+    new_state := 'done';
+    its_job := p_job;
+    SELECT format('occurrence %s made%s', subject, '; its job waits for ' || j.waits_for)
+      INTO its_answer FROM reports.job j WHERE j.id = p_job;
+END
+$$;
+COMMENT ON FUNCTION reports.carry_out_trigger(reports.request, bigint, bigint, uuid) IS 'Makes a manual firing: occurrence, job and, when it may go, its message.';
+
+-- The edit is stamped with the instant it was asked for, and says who asked and why: record_version reads
+-- the settings reports.asked_at and change_reason of this transaction.
+CREATE FUNCTION reports.carry_out_pause(p_asked reports.request, OUT new_state text, OUT its_answer text)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    wanted boolean := p_asked.kind = 'pause';
+    was boolean;
+BEGIN
+    SELECT s.paused INTO was FROM reports.schedule s WHERE s.name = p_asked.subject FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        IF NOT EXISTS (SELECT FROM reports.schedule s WHERE s.name = p_asked.subject) THEN
+            new_state := 'refused';
+            its_answer := format('schedule "%s" does not exist', p_asked.subject);
+        END IF;
+        RETURN;
+    END IF;
+    new_state := 'done';
+    IF was = wanted THEN
+        its_answer := format('schedule "%s" is %s already', p_asked.subject, CASE WHEN was THEN 'paused' ELSE 'not paused' END);
+        RETURN;
+    END IF;
+    PERFORM set_config('reports.asked_at', p_asked.requested_at::text, true),
+            set_config('reports.change_reason', concat_ws(': ', 'asked by ' || p_asked.requested_by, p_asked.argument), true);
+    BEGIN
+        UPDATE reports.schedule SET paused = wanted WHERE name = p_asked.subject;
+        its_answer := format('schedule "%s" is %s', p_asked.subject, CASE WHEN wanted THEN 'paused' ELSE 'resumed' END);
+    EXCEPTION WHEN raise_exception OR feature_not_supported OR data_exception OR integrity_constraint_violation THEN
+        -- The row was made before a check that refuses it now.
+        new_state := 'refused';
+        its_answer := SQLERRM;
+    END;
+    PERFORM set_config('reports.asked_at', '', true), set_config('reports.change_reason', '', true);
+END
+$$;
+COMMENT ON FUNCTION reports.carry_out_pause(reports.request) IS 'Pauses or resumes a schedule.';
+
+CREATE FUNCTION reports.carry_out_cancel(p_asked reports.request, p_generation bigint, OUT new_state text, OUT its_answer text)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE
+    j reports.job;
+    subject text;
+BEGIN
+    SELECT * INTO j FROM reports.job q WHERE q.id = p_asked.job_id FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        IF NOT EXISTS (SELECT FROM reports.job q WHERE q.id = p_asked.job_id) THEN
+            new_state := 'refused';
+            its_answer := format('job %s does not exist any more', p_asked.subject);
+        END IF;
+        RETURN;
+    END IF;
+    subject := format('job %s:%s', j.schedule, j.occurrence_key);
+    new_state := 'done';
+    CASE
+    WHEN j.state IN ('succeeded', 'failed', 'cancelled') THEN
+        new_state := 'refused';
+        its_answer := format('%s is %s since %s: only an open job can be cancelled', subject, j.state, date_trunc('second', j.finished_at));
+    WHEN j.state = 'running' THEN
+        SELECT format(CASE WHEN j.cancel_requested THEN '%s is being cancelled already: attempt %s on worker %s has been told'
+                           ELSE '%s runs in attempt %s on worker %s, which is told to stop; whatever it comes to, the job is cancelled' END,
+                      subject, j.attempt, coalesce((SELECT w.name FROM reports.worker w WHERE w.id = j.worker), j.worker::text))
+          INTO its_answer;
+        UPDATE reports.job q
+           SET cancel_requested = true,
+               error = CASE WHEN j.cancel_requested THEN q.error
+                            ELSE concat_ws(': ', 'cancelled by ' || p_asked.requested_by, p_asked.argument) END
+         WHERE q.id = j.id;
+    ELSE
+        its_answer := format('%s was %s and is cancelled', subject, j.state);
+        UPDATE reports.job q
+           SET state = 'cancelled', waits_for = NULL, finished_at = clock_timestamp(),
+               error = concat_ws(': ', 'cancelled by ' || p_asked.requested_by, p_asked.argument)
+         WHERE q.id = j.id;
+        IF NOT reports.is_held(j.scope) THEN
+            PERFORM reports.release_waiting(j.scope, p_generation, 1000);
+        END IF;
+    END CASE;
+END
+$$;
+COMMENT ON FUNCTION reports.carry_out_cancel(reports.request, bigint) IS 'Cancels a job: one that does not run at once, one that runs through its worker.';
+
+CREATE FUNCTION reports.carry_out_retry(p_asked reports.request, p_generation bigint, OUT new_state text, OUT its_answer text)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE
+    j reports.job;
+    v reports.schedule_version;
+    subject text;
+BEGIN
+    SELECT * INTO j FROM reports.job q WHERE q.id = p_asked.job_id;
+    IF NOT FOUND THEN
+        new_state := 'refused';
+        its_answer := format('job %s does not exist any more', p_asked.subject);
+        RETURN;
+    END IF;
+    -- The progress row first, as plan_batch has it: what is open decides under some policies.
+    PERFORM FROM reports.schedule_progress p WHERE p.schedule = j.schedule FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND AND EXISTS (SELECT FROM reports.schedule_progress p WHERE p.schedule = j.schedule) THEN
+        RETURN;
+    END IF;
+    SELECT * INTO j FROM reports.job q WHERE q.id = p_asked.job_id FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    subject := format('job %s:%s', j.schedule, j.occurrence_key);
+    IF j.state NOT IN ('failed', 'cancelled') THEN
+        new_state := 'refused';
+        its_answer := format(CASE j.state WHEN 'succeeded' THEN '%s is %s: running it again is not supported yet; trigger its schedule with another key'
+                                          ELSE '%s is %s: only a failed or cancelled job can be retried' END, subject, j.state);
+        RETURN;
+    END IF;
+    -- As the schedule is now, which may have been mended; of one that was deleted, as it was last. Report and
+    -- parameters stay those of the firing.
+    SELECT * INTO v FROM reports.schedule_version w WHERE w.schedule = j.schedule ORDER BY w.version DESC LIMIT 1;
+    UPDATE reports.job q
+       SET state = 'waiting', overlap = coalesce(v.overlap, q.overlap),
+           waits_for = CASE WHEN coalesce(v.overlap, q.overlap) = 'allow' THEN 'capacity' ELSE 'overlap' END,
+           catch_up = false, cancel_requested = false, finished_at = NULL, run_after = clock_timestamp(),
+           error = CASE WHEN q.state = 'cancelled' THEN NULL ELSE q.error END, -- it said who had cancelled it
+           queue = coalesce(v.queue, q.queue), priority = coalesce(v.priority, q.priority),
+           timeout = coalesce(v.timeout, q.timeout), retry_base = coalesce(v.retry_base, q.retry_base),
+           retry_cap = coalesce(v.retry_cap, q.retry_cap),
+           max_attempts = q.attempt - q.handed_back + coalesce(v.max_attempts, q.max_attempts)
+     WHERE q.id = j.id;
+    PERFORM reports.release_waiting(j.scope, p_generation, 1000);
+    new_state := 'done';
+    SELECT format('%s is %s again, with %s more attempts', subject,
+                  CASE q.state WHEN 'waiting' THEN 'waiting for ' || q.waits_for ELSE q.state::text END,
+                  q.max_attempts - q.attempt + q.handed_back)
+      INTO its_answer FROM reports.job q WHERE q.id = j.id;
+END
+$$;
+COMMENT ON FUNCTION reports.carry_out_retry(reports.request, bigint) IS 'Gives a failed or cancelled job a fresh set of attempts.';
+
+CREATE FUNCTION reports.why_expired(p_asked reports.request) RETURNS text
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    holder integer;
+BEGIN
+    -- Whoever holds a row is known by its transaction while that runs.
+    IF p_asked.kind IN ('pause', 'resume') THEN
+        SELECT l.pid INTO holder FROM reports.schedule s
+          JOIN pg_locks l ON l.locktype = 'transactionid' AND l.granted AND l.transactionid = s.xmax
+         WHERE s.name = p_asked.subject LIMIT 1;
+    END IF;
+    RETURN CASE WHEN holder IS NULL THEN 'no leader carried it out before its deadline'
+                ELSE format('not carried out before its deadline: the row of schedule "%s" is held by the session with pid %s; let it commit, or end it, and ask again with a fresh request id',
+                            p_asked.subject, holder) END;
+END
+$$;
+COMMENT ON FUNCTION reports.why_expired(reports.request) IS 'What to tell of a request whose deadline has passed.';
+
+CREATE FUNCTION reports.answer_request(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_request uuid,
+                                       p_job uuid, OUT verdict text, OUT answer text)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    r reports.request;
+    new_state text;
+    its_answer text;
+    its_job uuid;
+BEGIN
+    IF NOT reports.fence_holds(p_scope, p_incarnation, p_generation, p_owner, 'answer_request') THEN
+        verdict := 'fenced';
+        RETURN;
+    END IF;
+    SELECT * INTO r FROM reports.request q WHERE q.id = p_request AND q.scope = p_scope AND q.state = 'pending' FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        verdict := 'skipped';
+        RETURN;
+    END IF;
+    its_job := r.job_id;
+    IF r.deadline < clock_timestamp() THEN
+        new_state := 'expired';
+        its_answer := reports.why_expired(r);
+    ELSIF r.kind IN ('trigger', 'retry') AND reports.is_held(p_scope) THEN
+        -- A hold stops what would start work, not what ends it.
+        verdict := 'held';
+        RETURN;
+    ELSIF r.kind = 'trigger' THEN
+        SELECT t.new_state, t.its_answer, t.its_job INTO new_state, its_answer, its_job
+          FROM reports.carry_out_trigger(r, p_incarnation, p_generation, p_job) t;
+    ELSIF r.kind IN ('pause', 'resume') THEN
+        SELECT t.new_state, t.its_answer INTO new_state, its_answer FROM reports.carry_out_pause(r) t;
+    ELSIF r.kind = 'cancel' THEN
+        SELECT t.new_state, t.its_answer INTO new_state, its_answer FROM reports.carry_out_cancel(r, p_generation) t;
+    ELSE
+        SELECT t.new_state, t.its_answer INTO new_state, its_answer FROM reports.carry_out_retry(r, p_generation) t;
+    END IF;
+    IF new_state IS NULL THEN
+        verdict := 'skipped';
+        RETURN;
+    END IF;
+    UPDATE reports.request q
+       SET state = new_state, answer = its_answer, job_id = its_job, answered_at = clock_timestamp(), generation = p_generation
+     WHERE q.id = r.id;
+    verdict := 'ok';
+    answer := its_answer;
+END
+$$;
+COMMENT ON FUNCTION reports.answer_request(text, bigint, bigint, uuid, uuid, uuid) IS 'Carries out a request and answers it: ok (done, refused or expired), fenced, held, or skipped (answered meanwhile, or a row it needs is locked).';
+
+-- What makes answer_request fail says so in its answer: "nobody carried it out" would hide the reason.
+CREATE FUNCTION reports.refuse_request(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_request uuid,
+                                       p_why text) RETURNS text
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NOT reports.fence_holds(p_scope, p_incarnation, p_generation, p_owner, 'refuse_request') THEN
+        RETURN 'fenced';
+    END IF;
+    UPDATE reports.request q
+       SET state = 'refused', answer = left(p_why, 1000), answered_at = clock_timestamp(), generation = p_generation
+     WHERE q.id = p_request AND q.scope = p_scope AND q.state = 'pending';
+    RETURN 'ok';
+END
+$$;
+COMMENT ON FUNCTION reports.refuse_request(text, bigint, bigint, uuid, uuid, text) IS 'Refuses a request that cannot be carried out because the attempt itself fails.';
 
 GRANT EXECUTE ON FUNCTION
+    reports.refuse_request(text, bigint, bigint, uuid, uuid, text),
     reports.pending_requests(text, integer),
-    reports.expire_request(text, bigint, bigint, uuid, uuid),
-    reports.answer_trigger(text, bigint, bigint, uuid, uuid, uuid)
+    reports.answer_request(text, bigint, bigint, uuid, uuid, uuid)
 TO report_scheduler;
-GRANT EXECUTE ON FUNCTION reports.request_trigger(uuid, text, text, interval) TO report_operator;
+GRANT EXECUTE ON FUNCTION reports.ask(uuid, text, text, text, interval) TO report_operator, report_scheduler;
 
 RESET ROLE;

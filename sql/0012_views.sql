@@ -25,11 +25,19 @@ COMMENT ON FUNCTION reports.job_id_floor(timestamptz) IS
 
 -- Scopes and their leaders --------------------------------------------------------------------
 
+CREATE VIEW reports.v_hold_history AS
+SELECT h.id,
+       CASE WHEN h.queue IS NOT NULL THEN 'queue' WHEN h.scope IS NOT NULL THEN 'scope' ELSE 'installation' END AS kind,
+       coalesce(h.queue, h.scope, 'all') AS subject,
+       h.scope, h.queue, h.reason, h.since AS since_at, h.raised_by, h.lifted_at, h.lifted_by
+  FROM reports.hold h;
+COMMENT ON VIEW reports.v_hold_history IS 'All holds there have been; lifted_at NULL: in force.';
+
 CREATE VIEW reports.v_hold AS
-SELECT h.id, h.scope, h.reason, h.since AS since_at, h.raised_by
-  FROM reports.hold h
+SELECT h.id, h.kind, h.subject, h.scope, h.queue, h.reason, h.since_at, h.raised_by
+  FROM reports.v_hold_history h
  WHERE h.lifted_at IS NULL;
-COMMENT ON VIEW reports.v_hold IS 'Holds in force; scope NULL: the whole installation.';
+COMMENT ON VIEW reports.v_hold IS 'Holds in force, on the installation, a scope or a queue (kind).';
 
 CREATE VIEW reports.v_leader AS
 SELECT f.scope,
@@ -46,7 +54,7 @@ SELECT f.scope,
        CASE WHEN p.beat_at > '-infinity' THEN p.beat_at END AS beat_at,
        f.established_at, f.activated_at, f.released_at, f.release_reason,
        EXISTS (SELECT FROM reports.hold h
-                WHERE h.lifted_at IS NULL AND (h.scope IS NULL OR h.scope = f.scope)) AS held
+                WHERE h.lifted_at IS NULL AND h.queue IS NULL AND (h.scope IS NULL OR h.scope = f.scope)) AS held
   FROM reports.fence f
   LEFT JOIN reports.fence_pulse p ON p.scope = f.scope;
 COMMENT ON VIEW reports.v_leader IS 'Who leads each scope: state, accepted generation, since when, last sign of life.';
@@ -90,15 +98,12 @@ COMMENT ON VIEW reports.v_fence_rejection IS 'Refused writes of former leaders; 
 
 -- Schedules -----------------------------------------------------------------------------------
 
-CREATE FUNCTION reports.offset_text(p_seconds integer) RETURNS text
-LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN p_seconds < 0 THEN '-' ELSE '+' END || to_char(make_interval(secs => abs(p_seconds)), 'HH24:MI')
-$$;
-COMMENT ON FUNCTION reports.offset_text(integer) IS 'An offset from UTC as it stands in occurrence keys: +02:00.';
+-- Among a million schedules the paused ones are few.
+CREATE INDEX schedule_paused ON reports.schedule (name) WHERE paused;
 
 CREATE VIEW reports.v_schedule AS
 SELECT s.name, s.scope, s.report, s.description, s.kind, s.rule, s.time_zone, s.queue, s.priority, s.owner,
-       p.version, p.next_fire_at,
+       s.paused, pause.effective_from AS paused_since_at, pause.change_reason AS pause_reason, p.version, p.next_fire_at,
        CASE WHEN p.next_fire_at IS NOT NULL THEN p.next_nominal END AS next_nominal, p.last_fire_at, p.last_nominal,
        last.occurrence_key AS last_key, last.state AS last_state,
        CASE WHEN p.problem IS NOT NULL THEN p.problem
@@ -112,6 +117,13 @@ SELECT s.name, s.scope, s.report, s.description, s.kind, s.rule, s.time_zone, s.
   LEFT JOIN reports.schedule_progress p ON p.schedule = s.name
   LEFT JOIN LATERAL (SELECT min(c.made_at) AS made_at FROM reports.schedule_change c
                       WHERE c.scope = s.scope AND c.schedule = s.name) change ON true
+  -- The first of the paused versions it has had since it last ran.
+  LEFT JOIN LATERAL (
+        SELECT v.effective_from, v.change_reason FROM reports.schedule_version v
+         WHERE s.paused AND v.schedule = s.name AND v.paused
+           AND v.version > (SELECT coalesce(max(w.version), 0) FROM reports.schedule_version w
+                             WHERE w.schedule = s.name AND (w.ended OR NOT w.paused))
+         ORDER BY v.version LIMIT 1) pause ON true
   -- The key of the last firing in each form it may have, so that the ledger is read by its key.
   LEFT JOIN LATERAL (
         SELECT o.occurrence_key, j.state
@@ -128,13 +140,14 @@ SELECT s.name, s.scope, s.report, s.description, s.kind, s.rule, s.time_zone, s.
            AND o.scheduled_for = p.last_fire_at
          LIMIT 1) last ON true;
 COMMENT ON VIEW reports.v_schedule IS 'Each schedule with its next and last firing and what is wrong with it.';
+COMMENT ON COLUMN reports.v_schedule.paused_since_at IS 'The instant from which nothing of it fires; NULL: it is not paused.';
 COMMENT ON COLUMN reports.v_schedule.next_nominal IS 'Local time of the next firing in the schedule''s zone.';
 COMMENT ON COLUMN reports.v_schedule.last_state IS 'State of the last firing''s job; NULL: it lies in a gap, or nothing has fired.';
 
 CREATE VIEW reports.v_schedule_version AS
 SELECT v.schedule, v.version, v.effective_from, v.recorded_at, v.recorded_by, v.ended, v.kind, v.rule, v.time_zone,
        v.report, v.queue, v.priority, v.overlap, v.max_attempts, v.timeout, v.parameters,
-       p.version IS NOT NULL AS in_force
+       p.version IS NOT NULL AS in_force, v.paused, v.change_reason
   FROM reports.schedule_version v
   LEFT JOIN reports.schedule_progress p ON p.schedule = v.schedule AND p.version = v.version;
 COMMENT ON VIEW reports.v_schedule_version IS 'All definitions a schedule has had; in_force: the one that is being planned.';
@@ -158,7 +171,8 @@ COMMENT ON VIEW reports.v_occurrence IS 'Each firing with what became of it.';
 COMMENT ON COLUMN reports.v_occurrence.planned_after_s IS 'Seconds from due to durable.';
 
 CREATE VIEW reports.v_job AS
-SELECT j.id, j.schedule, j.occurrence_key, j.scope, j.revision, j.report, j.queue, j.priority, j.state, j.run_after,
+SELECT j.id, j.schedule, j.occurrence_key, j.scope, j.revision, j.report, j.queue, j.priority, j.state, j.waits_for,
+       j.overlap, j.catch_up, j.run_after,
        j.attempt, j.handed_back, j.max_attempts, j.created_at, j.claimed_at, j.finished_at, j.lease_until,
        j.cancel_requested, j.dispatch_number, j.error, j.worker AS worker_id, w.name AS worker, j.timeout,
        j.retry_base, j.retry_cap,
@@ -214,6 +228,52 @@ SELECT count(*) AS planned,
          ORDER BY j.id DESC LIMIT 100000) x;
 COMMENT ON VIEW reports.v_last_hour IS 'What became of the jobs of the last hour, of the newest 100 000.';
 
+-- Requests and queues ----------------------------------------------------------------------------
+
+CREATE INDEX request_requested ON reports.request (requested_at);
+
+CREATE VIEW reports.v_request AS
+SELECT r.id, r.kind, r.scope, r.subject, r.argument, r.requested_by, r.requested_at, r.deadline, r.state, r.answer,
+       r.job_id, r.answered_at, r.generation
+  FROM reports.request r;
+COMMENT ON VIEW reports.v_request IS 'What was asked of the leaders, with the answers; order by requested_at.';
+
+CREATE VIEW reports.v_queue AS
+WITH running AS (
+    SELECT j.queue, count(*) AS jobs FROM reports.job j WHERE j.state = 'running' GROUP BY j.queue
+), waiting AS (
+    SELECT x.queue, count(*) AS jobs, sum(count(*)) OVER () >= 100000 AS capped
+      FROM ((SELECT j.queue FROM reports.job j WHERE j.state = 'waiting' LIMIT 100000)
+            UNION ALL (SELECT j.queue FROM reports.job j WHERE j.state = 'retry_wait' LIMIT 100000)) x
+     GROUP BY x.queue
+), serving AS (
+    SELECT s.queue, count(*) AS workers, sum(w.slots) AS slots
+      FROM reports.worker w
+     CROSS JOIN LATERAL unnest(w.queues) AS s (queue)
+     CROSS JOIN reports.installation i
+     WHERE w.state = 'alive' AND w.heartbeat_at >= statement_timestamp() - i.claim_lease / 2
+     GROUP BY s.queue
+)
+SELECT q.name AS queue, q.description, q.max_outstanding, queued.jobs AS queued, coalesce(r.jobs, 0) AS running,
+       coalesce(w.jobs, 0) AS waiting, queued.jobs = 100000 OR coalesce(w.capped, false) AS capped, queued.oldest_at,
+       h.reason IS NOT NULL AS held, h.reason AS hold_reason, h.since_at AS held_since_at,
+       coalesce(s.workers, 0) AS workers, coalesce(s.slots, 0) AS slots
+  FROM reports.queue q
+ CROSS JOIN LATERAL (
+        SELECT count(*) AS jobs, min(x.run_after) AS oldest_at
+          FROM (SELECT j.run_after FROM reports.job j WHERE j.state = 'queued' AND j.queue = q.name LIMIT 100000) x) queued
+  LEFT JOIN running r ON r.queue = q.name
+  LEFT JOIN waiting w ON w.queue = q.name
+  LEFT JOIN serving s ON s.queue = q.name
+  LEFT JOIN LATERAL (
+        SELECT o.reason, o.since_at FROM reports.v_hold o WHERE o.queue = q.name ORDER BY o.id LIMIT 1) h ON true;
+COMMENT ON VIEW reports.v_queue IS 'Each queue with what is in it, over all scopes, and who serves it; counting stops at 100 000 (capped).';
+COMMENT ON COLUMN reports.v_queue.max_outstanding IS 'Most jobs queued and running at once in one scope; NULL: no bound.';
+COMMENT ON COLUMN reports.v_queue.waiting IS 'Jobs held back: for room, for another job of their schedule, or for a retry.';
+COMMENT ON COLUMN reports.v_queue.oldest_at IS 'Oldest instant from which a queued job could have run.';
+COMMENT ON COLUMN reports.v_queue.workers IS 'Living workers that serve it.';
+COMMENT ON COLUMN reports.v_queue.slots IS 'How many jobs they run at once, of all queues they serve.';
+
 -- Workers and the outbox ----------------------------------------------------------------------
 
 CREATE VIEW reports.v_worker AS
@@ -248,10 +308,11 @@ COMMENT ON VIEW reports.v_outbox_load IS 'How full the outbox is; counting stops
 -- What an operator should look at ---------------------------------------------------------------
 
 CREATE VIEW reports.v_problem AS
-SELECT 1 AS place, 'hold' AS kind, coalesce(h.scope, 'installation') AS subject, h.since_at,
-       'held by ' || h.raised_by || ': ' || h.reason AS problem,
-       format('nothing is planned or claimed; to lift it: UPDATE reports.hold SET lifted_at = now(), lifted_by = session_user'
-              ' WHERE id = %s', h.id) AS remedy
+SELECT 1 AS place, 'hold' AS kind, h.subject, h.since_at,
+       format('%s held by %s: %s', h.kind, h.raised_by, h.reason) AS problem,
+       format('%s; to lift it: reportctl release-hold %s',
+              CASE h.kind WHEN 'queue' THEN 'no job of the queue is claimed' ELSE 'nothing is planned or claimed' END,
+              h.id) AS remedy
   FROM reports.v_hold h
 UNION ALL
 SELECT 2, 'leader', s.scope, CASE s.state WHEN 'silent' THEN s.beat_at ELSE s.since_at END,
@@ -274,6 +335,11 @@ SELECT 4, 'queue', q.name, w.since_at, 'jobs are waiting and no living worker se
                    LIMIT 1000) x) w ON w.since_at < statement_timestamp() - interval '10 seconds'
  WHERE NOT EXISTS (SELECT FROM reports.v_worker v WHERE v.state = 'alive' AND q.name = ANY (v.queues))
 UNION ALL
+SELECT 4, 'worker', v.name, v.heartbeat_at, format('no sign of life; jobs running: %s', v.running),
+       'they are run by another worker when their claims have lapsed; is its host up, does it reach the database?'
+  FROM reports.v_worker v
+ WHERE v.state = 'silent'
+UNION ALL
 SELECT 5, 'relay', o.scope, o.oldest_at, format('messages waiting for Kafka: %s', o.messages),
        'jobs still run through the pull path; is Kafka reachable, does the topic exist?'
   FROM reports.v_outbox_load o
@@ -291,6 +357,12 @@ SELECT 7, 'edits', c.scope, c.since_at, format('edits of schedules not taken in:
                          ORDER BY y.id LIMIT 1000) x ON true
          GROUP BY f.scope) c
  WHERE c.since_at < statement_timestamp() - interval '30 seconds'
+UNION ALL
+SELECT 7, 'requests', r.scope, min(r.requested_at), format('requests not answered: %s', count(*)),
+       'a leader answers within a second or two; reportctl requests --state pending'
+  FROM (SELECT q.scope, q.requested_at FROM reports.request q WHERE q.state = 'pending'
+           AND q.requested_at < statement_timestamp() - interval '10 seconds' LIMIT 1000) r
+ GROUP BY r.scope
 UNION ALL
 SELECT 8, 'jobs', x.scope, min(x.finished_at), format('jobs failed within a day: %s', count(*)),
        'reportctl jobs --state failed'
@@ -310,6 +382,147 @@ SELECT 9, 'outbox', d.scope, d.buried_at, 'a message could not be published: ' |
                          ORDER BY z.id DESC LIMIT 1) y ON true) d
  WHERE d.buried_at > statement_timestamp() - interval '1 day';
 COMMENT ON VIEW reports.v_problem IS 'What somebody should look at, most urgent first (place), each with what to do.';
+
+-- Figures for monitoring ------------------------------------------------------------------------
+
+-- What each replica's observer reads every few seconds (metrics report_scheduler_<figure>). All of it
+-- stops at a bound: it must stay in the milliseconds with millions of schedules and jobs. SECURITY
+-- DEFINER like every function that a daemon calls: it reads a view of people's.
+CREATE FUNCTION reports.scope_figures(p_scope text) RETURNS TABLE (figure text, label text, value double precision)
+-- enable_seqscan: the bounded samples go by index whatever the statistics say; a scan for a few queued jobs
+-- among millions of finished ones would end at no bound. jit: compiling costs more than all of it.
+-- plpgsql: the plan is kept; planning takes half of the time.
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
+AS $$
+BEGIN
+    RETURN QUERY
+    WITH leader AS MATERIALIZED (
+        SELECT l.*, s.created_at,
+               CASE l.state WHEN 'active' THEN NULL
+                            WHEN 'no leader' THEN l.released_at
+                            WHEN 'never led' THEN s.created_at
+                            -- preparing, silent: since the last sign of life of whoever led
+                            ELSE coalesce(l.beat_at, l.established_at) END AS leaderless_since
+          FROM reports.v_leader l JOIN reports.scope s ON s.name = l.scope
+         WHERE l.scope = p_scope
+    ), edit AS MATERIALIZED (
+        SELECT c.made_at FROM reports.schedule_change c WHERE c.scope = p_scope ORDER BY c.id LIMIT 1000
+    ), request AS MATERIALIZED (
+        SELECT r.requested_at FROM reports.request r WHERE r.scope = p_scope AND r.state = 'pending'
+         ORDER BY r.requested_at LIMIT 1000
+    ), hold AS MATERIALIZED (
+        SELECT h.since FROM reports.hold h
+         WHERE h.lifted_at IS NULL AND h.queue IS NULL AND (h.scope IS NULL OR h.scope = p_scope)
+    ), some_queue AS MATERIALIZED (
+        SELECT q.name FROM reports.queue q ORDER BY q.name LIMIT 100
+    )
+    SELECT 'leaderless_seconds', NULL::text,
+           coalesce(greatest(extract(epoch FROM statement_timestamp() - leaderless_since), 0), 0)::float8 FROM leader
+    UNION ALL
+    SELECT 'beat_age_seconds', NULL, greatest(extract(epoch FROM statement_timestamp() - beat_at), 0)::float8 FROM leader
+     WHERE beat_at IS NOT NULL
+    UNION ALL
+    SELECT 'fence_incarnation', NULL, incarnation::float8 FROM leader
+    UNION ALL
+    SELECT 'fence_generation', NULL, generation::float8 FROM leader
+    UNION ALL
+    SELECT 'due_lag_seconds', NULL,
+           coalesce((SELECT greatest(extract(epoch FROM statement_timestamp() - p.next_fire_at), 0)
+                       FROM reports.schedule_progress p
+                      WHERE p.scope = p_scope AND p.next_fire_at IS NOT NULL
+                      ORDER BY p.next_fire_at LIMIT 1), 0)::float8 FROM leader
+    UNION ALL
+    SELECT 'recent_gap_firings', g.reason, sum(g.firings)::float8
+      FROM (SELECT x.scope, x.reason, x.firings, x.to_fire_at FROM reports.schedule_gap x ORDER BY x.id DESC LIMIT 1000) g
+     WHERE g.scope = p_scope AND g.to_fire_at > statement_timestamp() - interval '1 hour'
+     GROUP BY g.reason
+    UNION ALL
+    SELECT 'outbox_messages', NULL,
+           (SELECT count(*) FROM (SELECT FROM reports.outbox o WHERE o.scope = p_scope LIMIT 10000) x)::float8 FROM leader
+    UNION ALL
+    SELECT 'outbox_oldest_seconds', NULL,
+           coalesce((SELECT greatest(extract(epoch FROM statement_timestamp() - o.created_at), 0)
+                       FROM reports.outbox o WHERE o.scope = p_scope ORDER BY o.id LIMIT 1), 0)::float8 FROM leader
+    UNION ALL
+    SELECT 'outbox_dead', NULL,
+           (SELECT count(*) FROM (SELECT FROM reports.outbox_dead d WHERE d.scope = p_scope LIMIT 1000) x)::float8 FROM leader
+    UNION ALL
+    SELECT 'refused_writes', NULL,
+           (SELECT count(*) FROM (SELECT r.at FROM reports.fence_rejection r WHERE r.scope = p_scope
+                                   ORDER BY r.id DESC LIMIT 1000) x
+             WHERE x.at > statement_timestamp() - interval '15 minutes')::float8 FROM leader
+    UNION ALL
+    -- waiting and retry_wait have an index by scope; of the others a sample over all scopes is cut first.
+    SELECT 'jobs', 'waiting',
+           (SELECT count(*) FROM (SELECT FROM reports.job j WHERE j.scope = p_scope AND j.state = 'waiting' LIMIT 5000) x)::float8
+      FROM leader
+    UNION ALL
+    SELECT 'jobs', 'retry_wait',
+           (SELECT count(*) FROM (SELECT FROM reports.job j WHERE j.scope = p_scope AND j.state = 'retry_wait' LIMIT 5000) x)::float8
+      FROM leader
+    UNION ALL
+    SELECT 'jobs', 'queued',
+           (SELECT count(*) FROM (SELECT j.scope FROM reports.job j WHERE j.state = 'queued' ORDER BY j.queue LIMIT 5000) x
+             WHERE x.scope = p_scope)::float8 FROM leader
+    UNION ALL
+    SELECT 'jobs', 'running',
+           (SELECT count(*) FROM (SELECT j.scope FROM reports.job j WHERE j.state = 'running' ORDER BY j.worker LIMIT 5000) x
+             WHERE x.scope = p_scope)::float8 FROM leader
+    UNION ALL
+    -- The ready index is ordered by age within a queue and priority only: one probe for each priority.
+    SELECT 'oldest_queued_seconds', q.name,
+           greatest(extract(epoch FROM statement_timestamp() - oldest.run_after), 0)::float8
+      FROM some_queue q
+     CROSS JOIN LATERAL (
+           WITH RECURSIVE head AS (
+               (SELECT j.priority, j.run_after, j.scope FROM reports.job j
+                 WHERE j.state = 'queued' AND j.queue = q.name
+                 ORDER BY j.priority DESC, j.run_after LIMIT 1)
+               UNION ALL
+               SELECT n.* FROM head h CROSS JOIN LATERAL (
+                      SELECT j.priority, j.run_after, j.scope FROM reports.job j
+                       WHERE j.state = 'queued' AND j.queue = q.name AND j.priority < h.priority
+                       ORDER BY j.priority DESC, j.run_after LIMIT 1) n
+           )
+           SELECT c.run_after, c.scope FROM (SELECT * FROM head LIMIT 100) c ORDER BY c.run_after LIMIT 1) oldest
+     WHERE oldest.scope = p_scope
+    UNION ALL
+    SELECT 'workers', q.name,
+           (SELECT count(*) FROM reports.worker w, reports.installation i
+             WHERE w.state = 'alive' AND w.heartbeat_at >= statement_timestamp() - i.claim_lease / 2
+               AND q.name = ANY (w.queues))::float8
+      FROM some_queue q CROSS JOIN leader
+    UNION ALL
+    SELECT 'problem_schedules', NULL,
+           (SELECT count(*) FROM (SELECT FROM reports.schedule_progress p
+                                   WHERE p.scope = p_scope AND p.problem IS NOT NULL LIMIT 1000) x)::float8 FROM leader
+    UNION ALL
+    SELECT 'edits_waiting', NULL, (SELECT count(*) FROM edit)::float8 FROM leader
+    UNION ALL
+    SELECT 'edit_oldest_seconds', NULL,
+           coalesce((SELECT greatest(extract(epoch FROM statement_timestamp() - min(e.made_at)), 0) FROM edit e), 0)::float8
+      FROM leader
+    UNION ALL
+    SELECT 'requests_waiting', NULL, (SELECT count(*) FROM request)::float8 FROM leader
+    UNION ALL
+    SELECT 'request_oldest_seconds', NULL,
+           coalesce((SELECT greatest(extract(epoch FROM statement_timestamp() - min(r.requested_at)), 0) FROM request r), 0)::float8
+      FROM leader
+    UNION ALL
+    SELECT 'holds', NULL, (SELECT count(*) FROM hold)::float8 FROM leader
+    UNION ALL
+    SELECT 'hold_seconds', NULL,
+           coalesce((SELECT greatest(extract(epoch FROM statement_timestamp() - min(h.since)), 0) FROM hold h), 0)::float8
+      FROM leader
+    UNION ALL
+    SELECT 'queue_hold_seconds', h.queue, greatest(extract(epoch FROM statement_timestamp() - min(h.since)), 0)::float8
+      FROM reports.hold h CROSS JOIN leader
+     WHERE h.lifted_at IS NULL AND h.queue IS NOT NULL
+     GROUP BY h.queue;
+END
+$$;
+COMMENT ON FUNCTION reports.scope_figures(text) IS 'Facts about a scope for the metrics, each at most a few milliseconds; none for a scope that does not exist. Counts stop at a bound.';
+GRANT EXECUTE ON FUNCTION reports.scope_figures(text) TO report_scheduler;
 
 -- Whoever reads a view calls the functions in it.
 GRANT EXECUTE ON FUNCTION reports.job_id_floor(timestamptz), reports.offset_text(integer) TO report_reader, report_operator;

@@ -33,7 +33,7 @@ CREATE FUNCTION pg_temp.outcome(p_outcome text, p_n integer, p_token uuid) RETUR
 $$;
 CREATE FUNCTION pg_temp.token(p_n integer) RETURNS uuid LANGUAGE sql AS $$ SELECT attempt_token FROM reports.job WHERE id = pg_temp.j(p_n) $$;
 
-SELECT is(pg_temp.run('leader', 'LISTEN report_change'), 'done', '(the leader listens)');
+SELECT is(pg_temp.run('leader', 'LISTEN report_work'), 'done', '(the leader listens)');
 
 -- Overlapping claims: the second takes what is left and does not wait.
 SELECT is(pg_temp.run('a', 'BEGIN'), 'done', '(a begins)');
@@ -65,9 +65,9 @@ SELECT is(pg_temp.receive('b'), 'already', 'and is answered already, not lost');
 -- The leader is woken when something waits for it, and only then: NOTIFY serialises commits.
 SELECT is(pg_temp.told('leader', false), NULL, 'claims and successes tell the leader nothing');
 SELECT is(pg_temp.run('b', pg_temp.outcome('failed', 6, (SELECT token FROM t WHERE n = 6))), 'done', '(a job fails)');
-SELECT is(pg_temp.told('leader'), 'report_change conc', 'a failure that waits for its retry does');
+SELECT is(pg_temp.told('leader'), 'report_work conc', 'a failure that waits for its retry does');
 SELECT is(pg_temp.run('b', pg_temp.outcome('handed_back', 7, (SELECT token FROM t WHERE n = 7))), 'done', '(a job is handed back)');
-SELECT is(pg_temp.told('leader'), 'report_change conc', 'so does a job that is handed back');
+SELECT is(pg_temp.told('leader'), 'report_work conc', 'so does a job that is handed back');
 SELECT is(pg_temp.run('b', pg_temp.outcome('cancelled', 8, (SELECT token FROM t WHERE n = 8))), 'done', '(a job is cancelled)');
 SELECT is(pg_temp.told('leader', false), NULL, 'what is final tells nothing');
 SELECT is(pg_temp.run('leader', pg_temp.tend()), '1 0', '(what was handed back is queued again)');

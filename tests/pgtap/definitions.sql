@@ -18,25 +18,22 @@ $$;
 SELECT is(pg_temp.with(t.col, t.value),
           format('0A000 schedule "s": %s = %L is not supported yet (Write %s = %s.)', t.col, t.value, t.col, t.allowed),
           format('%s = %L is refused as not yet, with the value to write', t.col, t.value))
-  FROM (VALUES ('paused', 'true', '''false'''),
-               ('dst_gap', 'skip', '''auto'''),
+  FROM (VALUES ('dst_gap', 'skip', '''auto'''),
                ('dst_overlap', 'both', '''auto'''),
                ('calendar', 'target2', 'NULL'),
                ('nonbusiness', 'skip', '''run'''),
                ('business_date', 'previous_business_day', '''run_date'''),
-               ('overlap', 'forbid', '''allow'''),
-               ('overlap', 'queue', '''allow'''),
-               ('overlap', 'replace', '''allow'''),
                ('jitter_s', '30', '''0''')) AS t (col, value, allowed);
 SELECT is(pg_temp.with(t.col, NULL), format('0A000 schedule "s": %s = NULL is not supported yet (Write %s = %s.)', t.col, t.col, t.allowed),
           format('%s = NULL is no way round', t.col))
-  FROM (VALUES ('dst_gap', '''auto'''), ('overlap', '''allow'''), ('jitter_s', '''0''')) AS t (col, allowed);
+  FROM (VALUES ('dst_gap', '''auto'''), ('jitter_s', '''0''')) AS t (col, allowed);
+SELECT is(pg_temp.with('overlap', o), 'not refused', format('overlap %s passes', o)) FROM unnest('{allow,forbid,queue,replace}'::text[]) o;
+SELECT matches(pg_temp.with('overlap', 'sometimes'), '^23514 .*"schedule_overlap_check"', 'another overlap policy is refused');
 SELECT is(pg_temp.rule('rrule', 'FREQ=DAILY'),
           '0A000 schedule "s": kind ''rrule'' is not supported yet (Write kind = ''cron'', ''interval'' or ''once''.)',
           'kind rrule is refused as not yet');
-SELECT is(pg_temp.refusal($$INSERT INTO reports.queue (name, max_outstanding) VALUES ('q', 5)$$),
-          '23514 new row for relation "queue" violates check constraint "max_outstanding_is_not_supported_yet"',
-          'a capacity bound is refused as not yet');
+SELECT is(pg_temp.refusal($$INSERT INTO reports.queue (name, max_outstanding) VALUES ('q', 5)$$), 'not refused', 'a queue may have a bound');
+SELECT matches(pg_temp.refusal($$INSERT INTO reports.queue (name, max_outstanding) VALUES ('q', 0)$$), '^23514 .*"queue_max_outstanding_check"', 'a bound of nothing is refused');
 SELECT is(pg_temp.refusal($$INSERT INTO reports.report (name, kind) VALUES ('r', 'http')$$),
           '0A000 report "r": kind ''http'' is not supported yet (Write kind = ''sql'', ''program'' or ''noop''.)',
           'kind http is refused as not yet');
@@ -107,11 +104,12 @@ SELECT matches(pg_temp.refusal(format('INSERT INTO reports.schedule (name, scope
 SELECT is(pg_temp.refusal(format('INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES (%L, ''tap'', ''nothing'', ''cron'', ''@daily'')', n)),
           'not refused', format('name %L passes', n))
   FROM unnest(ARRAY['a', '7', 'sales-daily_v1.2', repeat('a', 63)]) n;
-SELECT matches(pg_temp.with('queue', 'slow'), '^23503 .*violates foreign key constraint "schedule_queue_fkey"', 'a queue must exist');
-SELECT matches(pg_temp.refusal($$INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES ('t', 'nowhere', 'nothing', 'cron', '@daily')$$),
-               '^23503 .*violates foreign key constraint "schedule_scope_fkey"', 'a scope must exist');
-SELECT matches(pg_temp.refusal($$INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES ('t', 'tap', 'missing', 'cron', '@daily')$$),
-               '^23503 .*violates foreign key constraint "schedule_report_fkey"', 'a report must exist');
+SELECT is(pg_temp.with('queue', 'slow'),
+          '23503 schedule "s": queue "slow" does not exist (Insert it into reports.queue first and let a worker serve it, or correct the name.)', 'a queue must exist');
+SELECT is(pg_temp.refusal($$INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES ('t', 'nowhere', 'nothing', 'cron', '@daily')$$),
+          '23503 schedule "t": scope "nowhere" does not exist (Insert it into reports.scope first and add it to scopes in scheduler.conf, or correct the name.)', 'a scope must exist');
+SELECT is(pg_temp.refusal($$INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES ('t', 'tap', 'missing', 'cron', '@daily')$$),
+          '23503 schedule "t": report "missing" does not exist (Insert it into reports.report first, or correct the name.)', 'a report must exist');
 
 -- Bounds of the columns.
 SELECT matches(pg_temp.with(t.col, t.value), '^23514 .*"' || t.constraint || '"', format('%s = %L is out of bounds', t.col, t.value))
@@ -123,9 +121,24 @@ SELECT matches(pg_temp.with(t.col, t.value), '^23514 .*"' || t.constraint || '"'
                ('max_attempts', '0', 'schedule_max_attempts_check'), ('max_attempts', '101', 'schedule_max_attempts_check'),
                ('retry_base', '-1 s', 'schedule_retry_base_check'), ('retry_base', '2 days', 'schedule_retry_base_check'),
                ('retry_cap', '-1 s', 'schedule_retry_cap_check'), ('retry_cap', '8 days', 'schedule_retry_cap_check'),
-               ('timeout', '0', 'schedule_timeout_check'), ('timeout', '8 days', 'schedule_timeout_check'),
-               ('parameters', '[1]', 'schedule_parameters_check'), ('parameters', '"x"', 'schedule_parameters_check')) AS t (col, value, "constraint");
-SELECT matches(pg_temp.with('parameters', (SELECT json_build_object('x', repeat('a', 70000))::text)), '^23514 .*"schedule_parameters_check"', 'parameters larger than 64 KiB are refused');
+               ('timeout', '0', 'schedule_timeout_check'), ('timeout', '8 days', 'schedule_timeout_check')) AS t (col, value, "constraint");
+-- Parameters.
+CREATE FUNCTION pg_temp.parameters(p_kind text, p_parameters text) RETURNS text LANGUAGE sql AS $$
+    SELECT pg_temp.refusal(format('INSERT INTO reports.report (name, kind, data_source, query, program, parameters)
+                                   VALUES (''r'', %L, ''w'', ''SELECT 1'', ''p'', %L)', p_kind, p_parameters))
+$$;
+SELECT is(pg_temp.with('parameters', p), '23514 schedule "s": parameters must be an object (Write {"name": "value"}, or {} for none.)', format('parameters %s are refused', p))
+  FROM unnest(ARRAY['[1]', '"x"', 'null']) p;
+SELECT is(pg_temp.with('parameters', p),
+          '23514 schedule "s": parameters are larger than 65536 bytes or more than 1000 (Keep data in a table that the report reads, and give its key here.)', 'oversize parameters are refused')
+  FROM (VALUES (json_build_object('x', repeat('a', 70000))::text), ((SELECT json_object_agg('k' || n, n)::text FROM generate_series(0, 1000) n))) AS t (p);
+SELECT is(pg_temp.with('parameters', json_build_object(n, 1)::text), format('23514 schedule "s": parameter "%s" is built in and cannot be set (Give it another name.)', n), format('%s is built in', n))
+  FROM unnest('{business_date,window_start,window_end,scheduled_for,schedule,attempt,occurrence_key}'::text[]) n;
+SELECT is(pg_temp.parameters('sql', format('{"x": %s}', v)),
+          '23514 report "r": parameter "x" is null, a list or an object (In a query only text, numbers and booleans can stand.)', format('sql refuses %s', v))
+  FROM unnest(ARRAY['null', '[1]', '{"y": 1}']) v;
+SELECT is(pg_temp.parameters('program', '{"x": {"y": [1, null]}}'), 'not refused', 'a program gets its parameters as JSON: they may be nested');
+SELECT is(pg_temp.parameters('sql', '{"a": "text", "b": 1.50, "c": true}'), 'not refused', 'text, numbers and booleans pass');
 SELECT matches(pg_temp.refusal($$INSERT INTO reports.schedule (name, scope, report, kind, rule, starts_at, ends_at)
                                  VALUES ('t', 'tap', 'nothing', 'cron', '@daily', '2030-01-02', '2030-01-01')$$),
                '^23514 .*"starts_before_end"', 'a schedule that ends before it starts is refused');
@@ -138,27 +151,62 @@ SELECT matches(pg_temp.refusal($$INSERT INTO reports.report (name, kind, query) 
 SELECT matches(pg_temp.refusal($$INSERT INTO reports.report (name, kind, data_source) VALUES ('r', 'sql', 'w')$$), '^23514 .*"sql_needs_query"', 'sql without a query is refused');
 SELECT matches(pg_temp.refusal($$INSERT INTO reports.report (name, kind) VALUES ('r', 'program')$$), '^23514 .*"program_needs_program"', 'program without a program is refused');
 SELECT matches(pg_temp.refusal($$INSERT INTO reports.report (name, kind) VALUES ('r', 'magic')$$), '^23514 .*"report_kind_check"', 'an unknown kind of report is refused');
-SELECT matches(pg_temp.refusal($$INSERT INTO reports.report (name, kind, parameters) VALUES ('r', 'noop', '[]')$$), '^23514 .*"report_parameters_check"', 'parameters that are no object are refused');
+SELECT is(pg_temp.parameters('noop', '[]'), '23514 report "r": parameters must be an object (Write {"name": "value"}, or {} for none.)', 'parameters that are no object are refused');
 SELECT matches(pg_temp.refusal($$INSERT INTO reports.report (name, kind, format) VALUES ('r', 'noop', '../x')$$), '^23514 .*"report_format_check"', 'a format that could leave its directory is refused');
 SELECT matches(pg_temp.refusal($$INSERT INTO reports.report (name, kind, data_source, query) VALUES ('r', 'sql', 'w', repeat('x', 262145))$$), '^23514 .*"report_query_check"', 'a query larger than 256 KiB is refused');
 UPDATE reports.report SET updated_at = '2000-01-01', description = 'x' WHERE name = 'nothing';
 SELECT ok(updated_at > now() - interval '1 min', 'updated_at is the time of the change, whatever was written') FROM reports.report WHERE name = 'nothing';
 INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES ('user', 'tap', 'nothing', 'cron', '@daily');
-SELECT matches(pg_temp.refusal($$DELETE FROM reports.report WHERE name = 'nothing'$$), '^23503 ', 'a report that a schedule uses cannot be deleted');
-SELECT matches(pg_temp.refusal($$DELETE FROM reports.queue WHERE name = 'default'$$), '^23503 ', 'a queue that a schedule uses cannot be deleted');
+SELECT is(pg_temp.refusal(q), '23503 report "nothing" is in use by schedule "user" (Delete those schedules first, or give them another report.)', 'a report that a schedule uses stays: ' || q)
+  FROM unnest(ARRAY[$$DELETE FROM reports.report WHERE name = 'nothing'$$, $$UPDATE reports.report SET name = 'other' WHERE name = 'nothing'$$]) q;
+SELECT is(pg_temp.refusal(q), '23503 queue "default" is in use by schedule "user" (Delete those schedules first, or give them another queue.)', 'a queue that a schedule uses stays: ' || q)
+  FROM unnest(ARRAY[$$DELETE FROM reports.queue WHERE name = 'default'$$, $$UPDATE reports.queue SET name = 'other' WHERE name = 'default'$$]) q;
+SELECT is(pg_temp.refusal($$DELETE FROM reports.queue WHERE name = 'fast'$$), 'not refused', 'a queue that nobody uses can be deleted');
+INSERT INTO reports.worker (id, name, pid, version, queues, slots) VALUES (gen_random_uuid(), 'w1', 1, 'tap', '{fast}', 1);
+SELECT is(pg_temp.refusal($$DELETE FROM reports.queue WHERE name = 'fast'$$),
+          '55006 queue "fast" is in use by worker "w1" (Let its jobs end, then take it out of queues in worker.conf and restart those workers.)', 'a queue that a worker serves stays');
 
 -- Schedules: identity and anchor.
 SELECT is(pg_temp.refusal($$UPDATE reports.schedule SET name = 'other' WHERE name = 'user'$$),
           '22023 schedule "user": name and scope never change (Insert a new schedule and delete this one.)', 'a schedule cannot be renamed');
 SELECT is(pg_temp.refusal($$UPDATE reports.schedule SET scope = 'main' WHERE name = 'user'$$),
           '22023 schedule "user": name and scope never change (Insert a new schedule and delete this one.)', 'a schedule cannot move to another scope');
-SELECT is(pg_temp.refusal($$UPDATE reports.schedule SET overlap = 'forbid' WHERE name = 'user'$$),
-          '0A000 schedule "user": overlap = ''forbid'' is not supported yet (Write overlap = ''allow''.)', 'an UPDATE is judged like an INSERT: schedule');
+SELECT is(pg_temp.refusal($$UPDATE reports.schedule SET jitter_s = 30 WHERE name = 'user'$$),
+          '0A000 schedule "user": jitter_s = ''30'' is not supported yet (Write jitter_s = ''0''.)', 'an UPDATE is judged like an INSERT: schedule');
 INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES ('every', 'tap', 'nothing', 'interval', '15 minutes');
 SELECT ok(anchor BETWEEN now() - interval '1 min' AND clock_timestamp(), 'an interval counts from its creation unless told otherwise') FROM reports.schedule WHERE name = 'every';
 SELECT is(extract(microsecond FROM anchor) % 1000000, 0::numeric, 'the anchor is a whole second') FROM reports.schedule WHERE name = 'every';
 INSERT INTO reports.schedule (name, scope, report, kind, rule, anchor) VALUES ('every2', 'tap', 'nothing', 'interval', '15 minutes', '2030-01-01 00:00:00.5+00');
 SELECT is(anchor, '2030-01-01 00:00:00.5+00', 'an anchor that is given stays') FROM reports.schedule WHERE name = 'every2';
+
+-- Edits that would come back to used keys.
+CREATE FUNCTION pg_temp.used(p_schedule text, p_form text, p_nominal timestamp, p_key text) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO reports.schedule_progress (schedule, scope, version, switched_at, key_form, last_nominal)
+    VALUES (p_schedule, 'tap', 1, now(), p_form, p_nominal);
+    INSERT INTO reports.occurrence (schedule, occurrence_key, scope, job_id, scheduled_for, cause, version, incarnation, generation)
+    VALUES (p_schedule, p_key, 'tap', gen_random_uuid(), now(), 'schedule', 1, 1, 100)
+$$;
+SELECT is(pg_temp.with('paused', 'true'), 'not refused', 'a schedule may begin paused');
+INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES ('one', 'tap', 'nothing', 'once', '2030-04-12T06:00');
+SELECT pg_temp.used('one', 'date', '2030-04-12 06:00', '2030-04-12');
+SELECT is(pg_temp.refusal(format('UPDATE reports.schedule SET rule = %L, time_zone = %L WHERE name = ''one''', t.rule, t.zone)),
+          CASE t.used WHEN 'no' THEN 'not refused'
+                      ELSE '23505 schedule "one": it has fired for 2030-04-12 already, and each date fires once (Insert a new schedule for the new time.)' END,
+          format('once moved to %s in %s', t.rule, t.zone))
+  FROM (VALUES ('2030-04-12T18:00', 'UTC', 'yes'), ('2030-04-13T06:00', 'UTC', 'no'), ('2030-04-11T20:00Z', 'Asia/Tokyo', 'yes'),
+               ('2030-04-12T20:00Z', 'Asia/Tokyo', 'no')) AS t (rule, zone, used);
+SELECT is(pg_temp.refusal($$UPDATE reports.schedule SET priority = 3 WHERE name = 'one'$$), 'not refused', 'what leaves the time alone is no move');
+INSERT INTO reports.schedule (name, scope, report, kind, rule, time_zone)
+SELECT n, 'tap', 'nothing', 'cron', CASE n WHEN 'dated' THEN '0 6 * * *' ELSE '0 * * * *' END, 'Asia/Tokyo' FROM unnest('{minutes,dated}'::text[]) n;
+SELECT pg_temp.used('minutes', 'minute', t, to_char(t, 'YYYY-MM-DD"T"HH24:MI')), pg_temp.used('dated', 'date', t, to_char(t, 'YYYY-MM-DD'))
+  FROM date_trunc('hour', now() AT TIME ZONE 'Asia/Tokyo') t;
+SELECT matches(pg_temp.refusal($$UPDATE reports.schedule SET time_zone = 'America/New_York' WHERE name = 'minutes'$$),
+               '^23505 schedule "minutes": in America/New_York it is [0-9T:-]{16} now, and it has fired for local times up to [0-9T:-]{16} already [(]Insert a new schedule for the new zone and delete this one.[)]$',
+               'the same minutes west of here are refused with the way out');
+SELECT is(pg_temp.refusal(format('UPDATE reports.schedule SET %s WHERE name = ''minutes''', e)), 'not refused', format('not certain, so not refused: %s', e))
+  FROM unnest(ARRAY['time_zone = ''Pacific/Auckland''', 'time_zone = ''America/New_York'', rule = ''30 * * * *''', 'time_zone = ''America/New_York'', paused = true',
+                    'time_zone = ''America/New_York'', ends_at = now()', 'time_zone = ''America/New_York'', starts_at = now() + interval ''2 days''']) e;
+SELECT is(pg_temp.refusal($$UPDATE reports.schedule SET time_zone = 'America/New_York' WHERE name = 'dated'$$), 'not refused', 'dates go on with the first that is free');
 
 -- Calendars.
 INSERT INTO reports.calendar (name) VALUES ('de');

@@ -76,6 +76,15 @@ SELECT is(pg_temp.refusal(call), 'RS001 scope "nowhere" has no fence row (Insert
 SELECT lives_ok($$SELECT reports.note_leadership('f', 1, 5, 'm', 'stepped_down', 'suspended')$$, 'a member that lost may say so');
 SELECT is(pg_temp.refusal($$SELECT reports.note_leadership('f', 1, 5, 'm', 'established', 'x')$$), '22023 event established is not for this function', 'but not claim to have won');
 
+-- Where others find the leader.
+INSERT INTO reports.scope (name) VALUES ('found');
+SELECT is((SELECT verdict FROM reports.establish('found', 1, 1, md5('a')::uuid, 'm', 'http://one.example:9410')), 'established', 'a leader tells its URL');
+SELECT is(url, 'http://one.example:9410', 'and the fence row names it') FROM reports.fence WHERE scope = 'found';
+SELECT is((SELECT verdict FROM reports.establish('found', 1, 1, md5('b')::uuid, 'n', 'http://two.example:9410')), 'superseded', '(a stranger is refused)');
+SELECT is(url, 'http://one.example:9410', 'whoever is refused changes nothing') FROM reports.fence WHERE scope = 'found';
+SELECT is((SELECT verdict FROM reports.establish('found', 1, 2, md5('c')::uuid, 'o', '')), 'established', '(the next has none)');
+SELECT ok(url IS NULL, 'the URL of the one before does not stay') FROM reports.fence WHERE scope = 'found';
+
 -- Ensembles.
 SELECT results_eq($$SELECT * FROM reports.ensemble_meet('tap2', 'm')$$, $$VALUES ('known', 2::bigint)$$, 'a known ensemble has its incarnation');
 SELECT results_eq($$SELECT * FROM reports.ensemble_meet('rebuilt', 'm')$$, $$VALUES ('unknown', NULL::bigint)$$, 'an unknown one is not adopted when another is known');
@@ -95,7 +104,7 @@ UPDATE reports.hold SET lifted_at = clock_timestamp(), lifted_by = 'x';
 SELECT ok(NOT reports.is_held('f'), 'until it is lifted');
 INSERT INTO reports.hold (reason) VALUES ('all');
 SELECT ok(reports.is_held('f') AND reports.is_held('main'), 'a hold without a scope stands on all');
-DO $$ BEGIN EXECUTE (SELECT substring(remedy FROM 'UPDATE .*') FROM reports.v_problem WHERE kind = 'hold'); END $$;
+DO $$ BEGIN PERFORM reports.lift_hold((SELECT substring(remedy FROM 'reportctl release-hold (\d+)$')::bigint FROM reports.v_problem WHERE kind = 'hold')); END $$;
 SELECT ok(NOT reports.is_held('f') AND NOT reports.is_held('main'), 'the remedy that v_problem names lifts it');
 SELECT is(lifted_by, session_user::text, 'and says by whom') FROM reports.hold WHERE reason = 'all';
 INSERT INTO reports.hold (reason) VALUES ('all');

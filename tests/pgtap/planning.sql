@@ -59,6 +59,39 @@ SELECT is(pg_temp.progress('bad'), 'v1 step 1 next - last - problem never fires'
 SELECT is(pg_temp.take_in('other', 1, NULL), 'ok {}', 'a schedule of another scope is left');
 SELECT is(pg_temp.take_in('bad', 1, 1, p_change => (SELECT min(id) FROM reports.schedule_change WHERE schedule = 'other')), 'ok {}', 'the change row must be that of the schedule');
 
+-- Pause: nothing is due, but what would come next is not forgotten; a problem does not forget it either.
+SELECT pg_temp.add_schedule('p');
+UPDATE reports.schedule SET paused = true WHERE name = 'p';
+SELECT results_eq($$SELECT paused, was_paused FROM reports.changes('tap', 10) WHERE schedule = 'p'$$, 'VALUES (true, false)', 'a pause is shown as one');
+SELECT is(pg_temp.take_in('p', 2, 1), 'ok {p}', 'it is taken in');
+SELECT is(pg_temp.progress('p'), 'v2 step 2 next - last -', 'nothing of it is due, whatever the leader said');
+SELECT is(next_nominal, '2030-01-01', 'what would come next stays known') FROM reports.schedule_progress WHERE schedule = 'p';
+UPDATE reports.schedule SET paused = false, rule = '0 0 31 2 *' WHERE name = 'p';
+SELECT results_eq($$SELECT paused, was_paused, next_nominal_s FROM reports.changes('tap', 10) WHERE schedule = 'p'$$, 'VALUES (false, true, 1893456000::bigint)', 'its end is shown with that');
+UPDATE reports.schedule_progress SET next_nominal = '2030-01-05' WHERE schedule = 'p';
+SELECT is(pg_temp.take_in('p', 3, 2, NULL, 'never fires'), 'ok {p}', 'it is taken in with a problem');
+SELECT is(next_nominal, '2030-01-05', 'what would have come next stays known then, too') FROM reports.schedule_progress WHERE schedule = 'p';
+DELETE FROM reports.schedule WHERE name = 'p';
+SELECT is(pg_temp.take_in('p', 4, 3), 'ok {p}', '(deleted)');
+
+-- Versions around the one in force; keys that are taken.
+SELECT pg_temp.add_schedule('v');
+UPDATE reports.schedule SET priority = 1 WHERE name = 'v';
+UPDATE reports.schedule SET priority = 2 WHERE name = 'v';
+SELECT results_eq($$SELECT version FROM reports.versions_of('tap', '{v}', true, 10)$$, 'VALUES (3), (2)', 'versions ahead, newest first');
+SELECT results_eq($$SELECT version FROM reports.versions_of('tap', '{v}', true, 1)$$, 'VALUES (3)', 'no more than asked for');
+SELECT is_empty($$SELECT version FROM reports.versions_of('main', '{v}', true, 10)$$, 'none of another scope');
+SELECT is((SELECT string_agg(edited::text, ' ') FROM reports.due('tap', 10) WHERE schedule = 'v'), 'true', 'what is due says that it was edited');
+SELECT is(pg_temp.take_in('v', 2, 1), 'ok {v}', '(taken in)');
+SELECT is(pg_temp.take_in('v', 3, 2), 'ok {v}', '(taken in)');
+SELECT results_eq($$SELECT version FROM reports.versions_of('tap', '{v}', false, 10)$$, 'VALUES (2), (1)', 'versions before, newest first');
+INSERT INTO reports.occurrence (schedule, occurrence_key, scope, job_id, scheduled_for, cause, version, incarnation, generation)
+SELECT 'v', k, 'tap', gen_random_uuid(), now(), c, 1, 1, 100 FROM (VALUES ('2030-01-02', 'schedule'), ('2030-01-01', 'misfire'), ('2030-01-03', 'manual'), ('x', 'manual')) t (k, c);
+SELECT results_eq($$SELECT number FROM reports.keys_taken('v', '{2030-01-02,2030-01-05,2030-01-03}')$$, 'VALUES (1::bigint), (3)', 'keys that an occurrence has, by position');
+UPDATE reports.schedule SET priority = 3 WHERE name = 'v';
+SELECT results_eq($$SELECT highest_key FROM reports.changes('tap', 10) WHERE schedule = 'v'$$, $$VALUES ('2030-01-02')$$, 'an edit is shown with the highest key of the schedule''s own');
+DELETE FROM reports.occurrence;
+
 -- Two edits of one schedule: each in its turn.
 SELECT pg_temp.add_schedule('twice');
 UPDATE reports.schedule SET priority = 1 WHERE name = 'twice';
@@ -139,7 +172,7 @@ SELECT is(pg_temp.plan('{d2}', '{2}', '{d2,d2}', '{b,d}'), 'ok {d2} 1', 'a key t
 SELECT is(pg_temp.made('d2'), '3/3/3/2', 'no second job, no second message');
 SELECT is((SELECT from_key || ' ' || firings FROM reports.schedule_gap WHERE schedule = 'd2' AND reason = 'key_taken'), 'b 1', 'and the firing that made none is a gap with its reason');
 SELECT is(pg_temp.plan('{d2}', '{3}', '{d2,d2}', '{e,e}'), 'ok {d2} 1', 'nor does a key twice in a batch');
-SELECT is(pg_temp.made('d2'), '4/4/4/2', 'and every occurrence has its one job');
+SELECT is(pg_temp.made('d2'), '4/4/4/3', 'the second firing of it lies in a gap');
 SELECT is_empty($$SELECT FROM reports.occurrence o FULL JOIN reports.job j ON j.id = o.job_id WHERE o.job_id IS NULL OR j.id IS NULL$$, 'no occurrence is without its job, no job without its occurrence');
 SELECT is(pg_temp.plan('{d3}', '{1}', '{d3}', '{b}'), 'ok {d3} 1', 'the same key of another schedule is another firing');
 SELECT is(pg_temp.plan('{d3}', '{2}', '{}', '{}'), 'ok {d3} 0', 'a batch may only move progress');

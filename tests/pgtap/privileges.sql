@@ -16,14 +16,14 @@ SELECT name, '{report_scheduler,report_worker,report_operator,report_author,repo
 INSERT INTO relation
 SELECT name, '{report_scheduler,report_worker,report_operator,report_author,report_reader}', '{}'
   FROM unnest('{installation,schedule_version,schedule_change,ensemble,fence,fence_pulse,leadership_event,fence_rejection,backend,hold,
-                schedule_progress,occurrence,schedule_gap,job,job_attempt,artifact,outbox,outbox_dead,queue_load,worker,request}'::text[]) name;
+                schedule_progress,occurrence,schedule_gap,job,job_attempt,artifact,delivery,member_clock,outbox,outbox_dead,queue_load,worker,request}'::text[]) name;
 -- The ledger of `reportctl migrate`, where that made the schema.
 INSERT INTO relation
 SELECT 'migration', '{report_scheduler,report_worker,report_operator,report_author,report_reader}', '{}' WHERE to_regclass('reports.migration') IS NOT NULL;
 -- For people.
 INSERT INTO relation
 SELECT name, '{report_operator,report_author,report_reader}', '{}'
-  FROM unnest('{v_hold,v_leader,v_scope,v_leadership_event,v_fence_rejection,v_schedule,v_schedule_version,v_gap,v_occurrence,v_job,v_attempt,
+  FROM unnest('{v_hold,v_hold_history,v_request,v_queue,v_leader,v_scope,v_leadership_event,v_fence_rejection,v_schedule,v_schedule_version,v_gap,v_occurrence,v_job,v_attempt,
                 v_artifact,v_job_state,v_last_hour,v_worker,v_outbox,v_outbox_dead,v_outbox_load,v_problem}'::text[]) name;
 SELECT set_eq($$SELECT relname::text FROM pg_class WHERE relnamespace = 'reports'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f')$$,
               'SELECT name FROM relation', 'every table and view is listed here');
@@ -74,16 +74,20 @@ SELECT ok(NOT pg_temp.permitted(name, 'CREATE TABLE reports.x ()'), format('%s m
 
 CREATE TEMP TABLE function (name text PRIMARY KEY, callers text[] NOT NULL);
 INSERT INTO function SELECT name, '{report_scheduler}'
-  FROM unnest('{ensemble_meet,establish,terminate_backends,register_backend,activated,release,note_leadership,fence_read,due,progress_of,next_due,changes,take_in,
-                plan_batch,mark_problem,tend,outbox_ack,outbox_bury,outbox_trim,pending_requests,expire_request,answer_trigger}'::text[]) name;
+  FROM unnest('{ensemble_meet,note_member_clock,prune,establish,terminate_backends,register_backend,activated,release,note_leadership,fence_read,due,progress_of,versions_of,keys_taken,next_due,changes,take_in,
+                plan_batch,mark_problem,tend,outbox_ack,outbox_bury,outbox_trim,pending_requests,answer_request,refuse_request,scope_figures}'::text[]) name;
 INSERT INTO function SELECT name, '{report_worker}'
-  FROM unnest('{worker_register,worker_leave,claims_of,claim_ids,claim_ready,heartbeat,record_outcomes}'::text[]) name;
-INSERT INTO function SELECT name, '{report_operator}' FROM unnest('{request_trigger}'::text[]) name;
+  FROM unnest('{worker_register,worker_leave,claims_of,claim_ids,claim_ready,heartbeat,record_outcomes,claim_deliveries,delivery_sending,delivery_outcome}'::text[]) name;
+INSERT INTO function SELECT name, '{report_operator}' FROM unnest('{raise_hold,lift_hold}'::text[]) name;
+INSERT INTO function VALUES ('ask', '{report_operator,report_scheduler}');
 INSERT INTO function SELECT name, '{report_operator,report_author,report_reader}' FROM unnest('{job_id_floor,offset_text}'::text[]) name;
 -- Parts of the others, and triggers.
 INSERT INTO function SELECT name, '{}'
-  FROM unnest('{refuse_not_yet,check_report,check_rule,check_schedule,record_version,make_fence,keep_scope,keep_fence,scope_lock_key,fence_holds,is_held,
-                register_self,beat,retry_delay,claim,claimable_worker,held_scopes,date_of_key,check_key}'::text[]) name;
+  FROM unnest('{refuse_not_yet,check_report,check_rule,check_repeat,check_schedule,check_parameters,check_report_parameters,check_references,keep_used,record_version,make_fence,keep_scope,keep_fence,scope_lock_key,fence_holds,is_held,
+                register_self,beat,retry_delay,make_deliveries,reap_deliveries,state_when_unknown,prune_of_jobs,prune_head,prune_artifacts,prune_requests,prune_workers,
+                prune_dead_messages,claim,claimable_worker,held_scopes,held_queues,date_of_key,check_key,
+                has_active_job,open_jobs,may_replace,replace_jobs,adopt_overlap,give_turns,fill_room,release_waiting,count_queues,key_to_come,find_job,check_request,
+                carry_out_trigger,carry_out_pause,carry_out_cancel,carry_out_retry,why_expired}'::text[]) name;
 SELECT set_eq($$SELECT proname::text FROM pg_proc WHERE pronamespace = 'reports'::regnamespace$$, 'SELECT name FROM function', 'every function is listed here');
 SELECT is((SELECT coalesce(string_agg(role.name, ', ' ORDER BY role.name), 'nobody') FROM role WHERE has_function_privilege(role.name, p.oid, 'EXECUTE')),
           (SELECT coalesce(string_agg(role.name, ', ' ORDER BY role.name), 'nobody') FROM role WHERE role.name = ANY (f.callers)),
@@ -115,12 +119,15 @@ RESET ROLE;
 
 INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES ('asked', 'tap', 'nothing', 'cron', '@daily');
 SET LOCAL ROLE report_operator;
-SELECT is((SELECT state FROM reports.request_trigger('00000000-0000-4000-8000-000000000001', 'asked', NULL, '1 min')), 'pending', 'an operator asks');
+SELECT is((SELECT state FROM reports.ask('00000000-0000-4000-8000-000000000001', 'trigger', 'asked', NULL, '1 min')), 'pending', 'an operator asks');
 SELECT is((SELECT state FROM reports.request WHERE id = '00000000-0000-4000-8000-000000000001'), 'pending', 'and reads how it stands');
+CREATE TEMP TABLE raised AS SELECT reports.raise_hold(NULL, 'fast', 'rebuild') AS id;
+SELECT results_eq('SELECT h.queue::text, h.reason, h.raised_by FROM reports.hold h JOIN raised USING (id)', $$VALUES ('fast', 'rebuild', session_user::text COLLATE "default")$$, 'raises a hold');
+SELECT lives_ok('SELECT reports.lift_hold(id) FROM raised', 'and lifts it');
 RESET ROLE;
 
 SET LOCAL ROLE report_scheduler;
-SELECT is((SELECT verdict FROM reports.answer_trigger('tap', 1, 100, '00000000-0000-4000-8000-000000000100', '00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-0000000000a1')), 'ok', 'the scheduler answers through its function');
+SELECT is((SELECT verdict FROM reports.answer_request('tap', 1, 100, '00000000-0000-4000-8000-000000000100', '00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-0000000000a1')), 'ok', 'the scheduler answers through its function');
 SELECT is((SELECT verdict FROM reports.tend('tap', 1, 100, '00000000-0000-4000-8000-000000000100', 10)), 'ok', 'and tends');
 SELECT is(reports.register_backend('tap', 1, 100, '00000000-0000-4000-8000-000000000100', 'relay'), 'ok', 'and registers');
 SELECT is(reports.terminate_backends('tap', 1, 100), 0, 'and ends backends, of which there are none');

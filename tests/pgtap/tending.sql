@@ -26,13 +26,14 @@ SELECT results_eq($$SELECT j.dispatch_number, m.dispatch_number, m.job_id = j.id
                       FROM reports.outbox m JOIN reports.job j ON j.id = m.job_id JOIN reports.occurrence o ON o.job_id = j.id ORDER BY m.id$$,
                   $$VALUES (2, 2, true, 'r1', true, 100::bigint), (2, 2, true, 'r2', true, 100)$$, 'each released job has a message with the next dispatch number');
 SELECT is((SELECT next_release FROM reports.tend('tap', 1, 100, pg_temp.leader(), 10)), (SELECT run_after FROM reports.job WHERE occurrence_key = 'r3'), 'and the leader is told when to look again');
-SELECT pg_temp.add_job('w1', 'waiting', p_run_after => clock_timestamp() - interval '2 s');
-SELECT is(pg_temp.tend(), 'ok released 0 reaped 0 held back 2 running 0', 'a job that waits for something else is not released');
-DELETE FROM reports.job WHERE occurrence_key = 'w1';
+SELECT pg_temp.add_job('o1', 'running', (SELECT id FROM w), p_schedule => 'one', p_overlap => 'queue', p_attempt => 1);
+SELECT pg_temp.add_job('w1', 'waiting', p_run_after => clock_timestamp() - interval '2 s', p_schedule => 'one', p_overlap => 'queue', p_waits_for => 'overlap');
+SELECT is(pg_temp.tend(), 'ok released 0 reaped 0 held back 2 running 1', 'a job that waits for another to end is not released');
+DELETE FROM reports.job WHERE occurrence_key IN ('o1', 'w1');
 
 -- Reap: only beyond lease and grace.
 SELECT pg_temp.add_job('live', 'running', (SELECT id FROM w), p_attempt => 1, p_lease_until => clock_timestamp() + interval '1 s');
-SELECT pg_temp.add_job('late', 'running', (SELECT id FROM w), p_attempt => 1, p_lease_until => clock_timestamp() - interval '4 s');
+SELECT pg_temp.add_job('late', 'running', (SELECT id FROM w), p_attempt => 1, p_lease_until => clock_timestamp());
 SELECT pg_temp.add_job('lapsed', 'running', (SELECT id FROM w), p_attempt => 1, p_lease_until => clock_timestamp() - interval '6 s');
 SELECT pg_temp.add_job('last', 'running', (SELECT id FROM w), p_attempt => 3, p_lease_until => clock_timestamp() - interval '6 s');
 SELECT pg_temp.add_job('returned', 'running', (SELECT id FROM w), p_attempt => 3, p_lease_until => clock_timestamp() - interval '6 s');

@@ -38,20 +38,51 @@ SELECT is(pg_temp.versions('s'), '1:@daily 2:@hourly 3:@hourly 4:@hourly:ended 5
 SELECT is(pg_temp.changes('s'), 'tap/1 tap/2 tap/3 tap/4 tap/5', 'and its change row');
 
 -- Refused statements leave nothing behind.
-SELECT isnt(pg_temp.refusal($$UPDATE reports.schedule SET overlap = 'queue' WHERE name = 's'$$), 'not refused', 'a refused edit is refused');
+SELECT isnt(pg_temp.refusal($$UPDATE reports.schedule SET jitter_s = 30 WHERE name = 's'$$), 'not refused', 'a refused edit is refused');
 SELECT is(pg_temp.changes('s'), 'tap/1 tap/2 tap/3 tap/4 tap/5', 'and makes no change row');
 
 -- A version is a full copy: every column of schedule is in it, with its value.
 SELECT set_eq($$SELECT column_name::text FROM information_schema.columns WHERE table_schema = 'reports' AND table_name = 'schedule' AND column_name <> 'name'$$,
               $$SELECT column_name::text FROM information_schema.columns WHERE table_schema = 'reports' AND table_name = 'schedule_version'
-                 AND column_name NOT IN ('schedule', 'version', 'effective_from', 'recorded_at', 'recorded_by', 'ended')$$,
+                 AND column_name NOT IN ('schedule', 'version', 'effective_from', 'recorded_at', 'recorded_by', 'change_reason', 'ended')$$,
               'a version has every column of a schedule');
 INSERT INTO reports.schedule (name, scope, report, description, kind, rule, time_zone, anchor, starts_at, ends_at, misfire, misfire_max,
                               misfire_age, misfire_grace, queue, priority, max_attempts, retry_base, retry_cap, timeout, parameters, owner)
 VALUES ('full', 'tap', 'nothing', 'd', 'interval', '15 min', 'Asia/Tokyo', '2030-01-01', '2030-01-02', '2030-01-03', 'skip', 7, '8 days',
         '9 s', 'fast', 11, 12, '13 s', '14 s', '15 s', '{"a": "b"}', 'somebody');
-SELECT is(to_jsonb(v) - '{schedule,version,effective_from,recorded_at,recorded_by,ended}'::text[], to_jsonb(s) - 'name', 'each with its value')
+SELECT is(to_jsonb(v) - '{schedule,version,effective_from,recorded_at,recorded_by,change_reason,ended}'::text[], to_jsonb(s) - 'name', 'each with its value')
   FROM reports.schedule s JOIN reports.schedule_version v ON v.schedule = s.name WHERE s.name = 'full';
+
+-- When a version begins: at its edit, unless one of our own functions says when that was asked for. The
+-- owner's rights stand for such a function here.
+INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES ('asked', 'tap', 'nothing', 'cron', '@daily');
+UPDATE reports.schedule_version SET effective_from = now() - interval '10 days' WHERE schedule = 'asked';
+CREATE FUNCTION pg_temp.edit(p_role text, p_asked_at text, p_set text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    v reports.schedule_version;
+BEGIN
+    PERFORM set_config('reports.asked_at', p_asked_at, true), set_config('reports.change_reason', 'quarter end', true);
+    EXECUTE format('SET LOCAL ROLE %I', p_role);
+    EXECUTE format('UPDATE reports.schedule SET %s WHERE name = ''asked''', p_set);
+    RESET ROLE;
+    SELECT * INTO v FROM reports.schedule_version w WHERE w.schedule = 'asked' ORDER BY w.version DESC LIMIT 1;
+    RETURN format('%s %s', CASE WHEN v.effective_from > clock_timestamp() - interval '1 min' THEN 'now'
+                                ELSE round(extract(epoch FROM now() - v.effective_from) / 86400) || ' days' END,
+                  coalesce(v.change_reason, 'no reason'));
+END
+$$;
+SELECT is(pg_temp.edit('report_author', (now() - interval '8 days')::text, 'paused = true'), 'now no reason', 'an author cannot back-date, nor speak for a request');
+UPDATE reports.schedule_version SET effective_from = now() - interval '9 days' WHERE schedule = 'asked' AND version = 2;
+SELECT is(pg_temp.edit('report_owner', (now() - interval '8 days')::text, 'paused = false'), '8 days quarter end', 'a request begins when it was asked, and says why');
+SELECT is(pg_temp.edit('report_owner', (now() - interval '20 days')::text, 'paused = true'), '8 days quarter end', 'but never before the version in front of it');
+SELECT is(pg_temp.edit('report_owner', (now() + interval '20 days')::text, 'paused = false'), 'now quarter end', 'nor in the future');
+SELECT is(pg_temp.edit('report_owner', '', 'paused = true'), 'now quarter end', 'and now where it does not say');
+UPDATE reports.schedule_version SET effective_from = now() + interval '1 hour' WHERE schedule = 'asked' AND version = 6;
+UPDATE reports.schedule SET paused = false WHERE name = 'asked';
+SELECT is(v.effective_from, now() + interval '1 hour', 'versions begin in the order of their numbers, also when the clock went back')
+  FROM reports.schedule_version v WHERE v.schedule = 'asked' AND v.version = 7;
+DELETE FROM reports.schedule WHERE name = 'asked';
+SELECT is(version, 8, '(a deletion has its version there, too)') FROM reports.schedule_version WHERE schedule = 'asked' AND ended;
 
 -- Many rows in one statement.
 INSERT INTO reports.schedule (name, scope, report, kind, rule)
