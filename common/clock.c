@@ -2,16 +2,28 @@
 
 #include <limits.h>
 
+#define NS_PER_US INT64_C(1000)
 #define NS_PER_MS INT64_C(1000000)
+#define NS_PER_S  INT64_C(1000000000)
+
+static instant add(instant t, int64_t units, int64_t ns_per_unit)
+{
+    int64_t ns = 0;
+    int64_t sum = 0;
+    if (__builtin_mul_overflow(units, ns_per_unit, &ns) || __builtin_add_overflow(t.ns, ns, &sum)) {
+        return units < 0 ? (instant){INT64_MIN} : INSTANT_NEVER;
+    }
+    return (instant){sum};
+}
 
 instant instant_add_ms(instant t, int64_t ms)
 {
-    int64_t add = 0;
-    int64_t sum = 0;
-    if (__builtin_mul_overflow(ms, NS_PER_MS, &add) || __builtin_add_overflow(t.ns, add, &sum)) {
-        return ms < 0 ? (instant){INT64_MIN} : INSTANT_NEVER;
-    }
-    return (instant){sum};
+    return add(t, ms, NS_PER_MS);
+}
+
+instant instant_add_us(instant t, int64_t us)
+{
+    return add(t, us, NS_PER_US);
 }
 
 int64_t instant_ms_between(instant a, instant b)
@@ -49,4 +61,12 @@ int instant_poll_timeout(instant now, instant t)
         return INT_MAX / 2;
     }
     return (int)((ns + NS_PER_MS - 1) / NS_PER_MS);
+}
+
+struct timespec instant_poll_wait(instant now, instant t)
+{
+    int64_t ns = instant_before(now, t) ? t.ns - now.ns : 0;
+    int64_t most = (int64_t)(INT_MAX / 2) * NS_PER_MS;
+    ns = ns > most ? most : ns;
+    return (struct timespec){.tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S};
 }

@@ -48,6 +48,9 @@ void clock_stamp(char ret_text[CLOCK_STAMP_MAX]);
 /* t + ms, saturating at INSTANT_NEVER. Units: milliseconds, may be negative. */
 instant instant_add_ms(instant t, int64_t ms);
 
+/* The same in microseconds. */
+instant instant_add_us(instant t, int64_t us);
+
 /* Milliseconds from a to b, rounded down; negative if b is earlier. */
 int64_t instant_ms_between(instant a, instant b);
 
@@ -57,6 +60,9 @@ instant instant_max(instant a, instant b);
 
 /* Milliseconds to wait in poll(2) until t: 0 if passed, rounded up, at most INT_MAX / 2. */
 int instant_poll_timeout(instant now, instant t);
+
+/* The same for ppoll(2), to the nanosecond. */
+struct timespec instant_poll_wait(instant now, instant t);
 
 /* `ms` (0 or more) from now by CLOCK_MONOTONIC, which is what a condition variable can wait by
  * (pthread_condattr_setclock). It stands still in suspend: wait in slices and look at clock_now. */

@@ -338,6 +338,76 @@ struct firing cron_next(const struct cron *c, const struct zone *z, utc_us after
     };
 }
 
+static int64_t set_size(uint64_t set)
+{
+    return __builtin_popcountll(set);
+}
+
+static uint64_t set_below(uint64_t set, int below)
+{
+    return below > 63 ? set : set & (((uint64_t)1 << below) - 1);
+}
+
+/* Times of day < below (seconds, at most a day). */
+static int64_t clock_count_below(const struct cron *c, int32_t below)
+{
+    int hour = below / 3600;
+    int minute = below / 60 % 60;
+    int64_t in_minute = set_size(c->seconds);
+    int64_t n = set_size(set_below(c->hours, hour)) * set_size(c->minutes) * in_minute;
+    if (hour < 24 && (c->hours >> hour & 1) != 0) {
+        n += set_size(set_below(c->minutes, minute)) * in_minute;
+        if ((c->minutes >> minute & 1) != 0) {
+            n += set_size(set_below(c->seconds, below % 60));
+        }
+    }
+    return n;
+}
+
+/* Nominal times in [from, below). */
+static int64_t nominal_count(const struct cron *c, int64_t from, int64_t below)
+{
+    int64_t n = 0;
+    while (from < below) {
+        int64_t day = floor_divide(from, SECONDS_A_DAY);
+        int64_t end = (day + 1) * SECONDS_A_DAY;
+        end = end < below ? end : below;
+        if (date_matches(c, day)) {
+            n += clock_count_below(c, (int32_t)(end - day * SECONDS_A_DAY)) -
+                 clock_count_below(c, (int32_t)(from - day * SECONDS_A_DAY));
+        }
+        from = end;
+    }
+    return n;
+}
+
+int64_t cron_count(const struct cron *c, const struct zone *z, utc_us after, utc_us before)
+{
+    int64_t at = utc_seconds(after);                          /* counted up to and with it */
+    int64_t end = -floor_divide(-before.us, MICROS_A_SECOND); /* first second behind */
+    int64_t n = 0;
+    while (at + 1 < end) {
+        struct zone_change change;
+        bool changes = zone_change_after(z, at - LOOK_BACK_S, &change);
+        if (!changes || change.at - LOOK_BACK_S > at) {
+            /* No transition is near: each nominal time is one firing. */
+            int64_t calm = changes ? change.at - LOOK_BACK_S : end - 1;
+            calm = calm < end - 1 ? calm : end - 1;
+            int32_t offset = zone_offset_at(z, at);
+            n += nominal_count(c, at + 1 + offset, calm + 1 + offset);
+            at = calm;
+            continue;
+        }
+        struct firing f = cron_next(c, z, utc_from_seconds(at));
+        if (!f.found || utc_seconds(f.at) >= end) {
+            break;
+        }
+        n++;
+        at = utc_seconds(f.at);
+    }
+    return n;
+}
+
 void cron_set_policies(struct cron *c, enum dst_gap_policy gap, enum dst_overlap_policy overlap)
 {
     if (gap == DST_GAP_AUTO) {

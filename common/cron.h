@@ -91,6 +91,10 @@ bool dst_overlap_policy_parse(const char *word, enum dst_overlap_policy *ret_pol
  * of the calendar; work is bounded by the calendar months in that. Thread: any. */
 struct firing cron_next(const struct cron *c, const struct zone *z, utc_us after);
 
+/* How many firings lie strictly between two instants, counted by days where the clock runs evenly:
+ * work is in proportion to the days, not to the firings. `before` must be finite. Thread: any. */
+int64_t cron_count(const struct cron *c, const struct zone *z, utc_us after, utc_us before);
+
 /* The first nominal time at or after a local time, whatever the zone. False: there is none. */
 bool cron_nominal_from(const struct cron *c, struct local_time from, struct local_time *ret_time);
 

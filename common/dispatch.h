@@ -32,7 +32,18 @@ struct dispatch_options {
                                       NULL. They override our settings, except those that
                                       correctness rests on: those are refused by name. Values may
                                       be secrets: they never appear in error texts. */
+    const char *const *secret_files; /* "property=/path": those whose value is the content of a file
+                                        of mode 0600, read for each client; else as properties */
 };
+
+/* The same for one of options.secret_files: its form; and whether its file could be read now. */
+MUST_USE enum status dispatch_secret_file_check(const char *item, struct error *err);
+MUST_USE enum status dispatch_secret_file_around(const char *item, struct error *err);
+
+/* Would this "name=value" of options.properties be taken? What the library thinks of it, without a
+ * client; its value never appears in the text. Returns: OK; INVALID; FATAL (memory). Thread: any.
+ * Blocks: never. */
+MUST_USE enum status dispatch_property_check(const char *property, struct error *err);
 
 /* ---- Publisher ------------------------------------------------------------------------------ */
 

@@ -29,23 +29,28 @@ static const struct kafka_setting base_settings[] = {
 };
 
 /* What correctness or the adapter itself rests on; all else is the operator's to change. */
-static const char *const refused_properties[] = {
-    "acks",
-    "request.required.acks",
-    "delivery.report.only.error",
-    "transactional.id",
-    "queue.buffering.max.messages",
-    "enable.auto.offset.store",
-    "enable.auto.commit",
-    "partition.assignment.strategy",
-    "auto.offset.reset",
-    "group.id",
-    "group.instance.id",
-    "client.id",
-    "bootstrap.servers",
-    "metadata.broker.list",
-    "log.queue",
-    "enable.partition.eof",
+static const struct {
+    const char *name, *why;
+} refused_properties[] = {
+    {"acks", "a row leaves the outbox only when all in-sync replicas have its message"},
+    {"request.required.acks",
+     "a row leaves the outbox only when all in-sync replicas have its message"},
+    {"enable.idempotence", "the relay publishes idempotently"},
+    {"enable.gapless.guarantee", "the relay makes a new producer after a fatal error instead"},
+    {"delivery.report.only.error", "the relay needs every delivery report"},
+    {"transactional.id", "messages are hints: there are no transactions"},
+    {"queue.buffering.max.messages", "relay_window bounds what is on its way"},
+    {"enable.auto.offset.store", "an offset is stored only after the claim is durable"},
+    {"enable.auto.commit", "stored offsets are committed each second"},
+    {"partition.assignment.strategy", "others can abort the process in librdkafka 2.0.2"},
+    {"auto.offset.reset", "a new group reads what waits already"},
+    {"group.id", "it is the setting kafka_group"},
+    {"group.instance.id", "a worker that is gone must not keep its partitions"},
+    {"client.id", "it says which program this is"},
+    {"bootstrap.servers", "it is the setting kafka_brokers"},
+    {"metadata.broker.list", "it is the setting kafka_brokers"},
+    {"log.queue", "the adapter reads the library's log itself"},
+    {"enable.partition.eof", "the adapter does not expect such events"},
 };
 
 /* librdkafka repeats itself while brokers are away; our own lines say each change once, so its
@@ -81,13 +86,31 @@ static enum status property_apply(rd_kafka_conf_t *conf, const char *property, s
     }
     memcpy(name, property, n);
     name[n] = '\0';
+    if (kafka_property_is_secret(name)) {
+        return error_set(err, STATUS_INVALID,
+                         "Kafka property %s is a secret; put it into a file of mode 0600 and write "
+                         "kafka_secret_files = [\"%s=/path\"]",
+                         name, name);
+    }
     for (size_t i = 0; i < sizeof refused_properties / sizeof refused_properties[0]; i++) {
-        if (strcmp(name, refused_properties[i]) == 0) {
+        if (strcmp(name, refused_properties[i].name) == 0) {
             return error_set(err, STATUS_INVALID,
-                             "Kafka property %s is set by this program; remove it", name);
+                             "Kafka property %s is set by this program (%s); remove it", name,
+                             refused_properties[i].why);
         }
     }
     return setting_apply(conf, name, equals + 1, err);
+}
+
+enum status dispatch_property_check(const char *property, struct error *err)
+{
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    if (conf == NULL) {
+        return error_set(err, STATUS_FATAL, "out of memory");
+    }
+    enum status s = property_apply(conf, property, err);
+    rd_kafka_conf_destroy(conf);
+    return s;
 }
 
 static enum status conf_fill(rd_kafka_conf_t *conf, const struct dispatch_options *options,
@@ -109,7 +132,7 @@ static enum status conf_fill(rd_kafka_conf_t *conf, const struct dispatch_option
     for (; p != NULL && *p != NULL && s == STATUS_OK; p++) {
         s = property_apply(conf, *p, err);
     }
-    return s;
+    return s == STATUS_OK ? kafka_secrets_apply(conf, options->secret_files, err) : s;
 }
 
 enum status kafka_conf_new(const struct dispatch_options *options,

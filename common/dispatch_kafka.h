@@ -18,6 +18,16 @@ MUST_USE enum status kafka_conf_new(const struct dispatch_options *options,
                                     const struct kafka_setting *settings, void *opaque,
                                     rd_kafka_conf_t **ret_conf, struct error *err);
 
+/* Properties whose values may stand in files only; those files, "property=/path", NULL-terminated.
+ */
+bool kafka_property_is_secret(const char *name);
+MUST_USE enum status kafka_secrets_apply(rd_kafka_conf_t *conf, const char *const *items,
+                                         struct error *err);
+
+/* For an error callback: keep the reason when a broker and we could not agree on who the other is.
+ * A request that fails of it says "transport failure" only. */
+void kafka_refusal_note(char text[DISPATCH_REASON_MAX], int code, const char *reason);
+
 /* The caller's next decision for a call that failed. */
 enum status kafka_status(rd_kafka_resp_err_t code);
 

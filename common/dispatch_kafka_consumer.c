@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define STORED_NOTHING (-1)
+#define REFUSAL_MS     60000
 
 struct consumer {
     rd_kafka_t *rk;
@@ -17,6 +18,8 @@ struct consumer {
     bool paused;
     bool fatal;
     char fatal_text[DISPATCH_REASON_MAX];
+    char refusal[DISPATCH_REASON_MAX]; /* by a broker or of one, not told yet */
+    instant refusal_at;                /* when one may be told again */
 };
 
 static void assigned_pause(struct consumer *c, bool pause)
@@ -66,6 +69,7 @@ static void rebalanced(rd_kafka_t *rk, rd_kafka_resp_err_t code,
 static void error_happened(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 {
     struct consumer *c = opaque;
+    kafka_refusal_note(c->refusal, code, reason);
     if (code == RD_KAFKA_RESP_ERR__FATAL) {
         char text[DISPATCH_REASON_MAX / 2] = "";
         rd_kafka_resp_err_t why = rd_kafka_fatal_error(rk, text, sizeof text);
@@ -223,6 +227,19 @@ static void incoming_fill(const struct consumer *c, struct incoming *m)
     }
 }
 
+/* The library tries again twenty times a minute and fails of the same each time. */
+static bool refusal_tell(struct consumer *c, struct error *err)
+{
+    instant now = clock_now();
+    bool tell = c->refusal[0] != '\0' && !instant_before(now, c->refusal_at);
+    if (tell) {
+        c->refusal_at = instant_add_ms(now, REFUSAL_MS);
+        (void)error_set(err, STATUS_AGAIN, "Kafka consumer: %s", c->refusal);
+    }
+    c->refusal[0] = '\0';
+    return tell;
+}
+
 enum status consumer_poll(struct consumer *c, int timeout_ms, struct incoming *ret_message,
                           struct error *err)
 {
@@ -235,7 +252,7 @@ enum status consumer_poll(struct consumer *c, int timeout_ms, struct incoming *r
         return error_set(err, STATUS_FATAL, "Kafka consumer: %s", c->fatal_text);
     }
     if (m == NULL) {
-        return STATUS_NOT_FOUND;
+        return refusal_tell(c, err) ? STATUS_AGAIN : STATUS_NOT_FOUND;
     }
     if (m->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
         enum status s = kafka_status(m->err) == STATUS_FATAL ? STATUS_FATAL : STATUS_AGAIN;
@@ -308,7 +325,12 @@ enum status consumer_close(struct consumer *c, instant deadline)
     }
     while (!closed && instant_before(clock_now(), deadline)) {
         int wait = kafka_remaining_ms(deadline);
-        (void)rd_kafka_queue_poll_callback(queue, wait < 50 ? wait : 50);
+        /* Not rd_kafka_queue_poll_callback: it aborts the process on a fetched message that nobody
+         * has taken (2.0.2). Such a message is not stored, so it comes again. */
+        rd_kafka_message_t *m = rd_kafka_consumer_poll(c->rk, wait < 50 ? wait : 50);
+        if (m != NULL) {
+            rd_kafka_message_destroy(m);
+        }
         closed = rd_kafka_consumer_closed(c->rk) != 0;
     }
     rd_kafka_queue_destroy(queue);

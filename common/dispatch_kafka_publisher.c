@@ -7,6 +7,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "process_metrics.h"
+
 #define PURGE_WAIT_MS 1000
 #define END_WAIT_MS   10000
 
@@ -20,6 +22,7 @@ enum slot_state {
 struct slot {
     enum slot_state state;
     int64_t id;
+    instant sent_at;
     enum publish_result result;
     rd_kafka_resp_err_t code;
     struct slot *next; /* in the free list or the list of reports */
@@ -34,8 +37,10 @@ struct publisher {
     size_t window, in_flight;
     struct slot *free_slots;
     struct slot *reports, **reports_end;
+    struct metric *ack_seconds;
     bool fatal, reachable, stopped;
     char fatal_text[DISPATCH_REASON_MAX];
+    char refusal[DISPATCH_REASON_MAX]; /* by a broker or of one, until a request succeeds */
 };
 
 static enum publish_result result_of(rd_kafka_resp_err_t code)
@@ -75,6 +80,7 @@ static void delivery_reported(rd_kafka_t *rk, const rd_kafka_message_t *m, void 
     }
     if (m->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
         p->reachable = true;
+        metric_observe(p->ack_seconds, metric_seconds_since(slot->sent_at, clock_now()));
     }
     slot_report(p, slot, m->err);
 }
@@ -93,6 +99,7 @@ static void error_happened(rd_kafka_t *rk, int code, const char *reason, void *o
 {
     (void)rk;
     struct publisher *p = opaque;
+    kafka_refusal_note(p->refusal, code, reason);
     if (code == RD_KAFKA_RESP_ERR__FATAL) {
         fatal_note(p, reason);
     } else if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN) {
@@ -155,6 +162,7 @@ enum status publisher_new(const struct publisher_options *options, struct publis
         return error_set(err, STATUS_FATAL, "out of memory");
     }
     p->reports_end = &p->reports;
+    p->ack_seconds = metric_get(&PROCESS_FAMILIES[PROCESS_KAFKA_ACK_SECONDS], NULL, NULL);
     p->window = options->window > 0 ? options->window : 1;
     p->slots = calloc(p->window, sizeof p->slots[0]);
     p->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -184,8 +192,11 @@ enum status publisher_warm(struct publisher *p, instant deadline, int *ret_parti
         rd_kafka_metadata(p->rk, 0, p->topic, &facts, kafka_remaining_ms(deadline));
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
         enum status s = kafka_status(code) == STATUS_FATAL ? STATUS_FATAL : STATUS_AGAIN;
-        return error_set(err, s, "Kafka metadata: %s", rd_kafka_err2str(code));
+        (void)rd_kafka_poll(p->rk, 0); /* serves the error callback */
+        return error_set(err, s, "Kafka metadata: %s%s%s", rd_kafka_err2str(code),
+                         p->refusal[0] == '\0' ? "" : ": ", p->refusal);
     }
+    p->refusal[0] = '\0';
     enum status s = STATUS_OK;
     if (facts->topic_cnt != 1) {
         s = error_set(err, STATUS_AGAIN, "Kafka metadata: no answer about topic \"%s\"",
@@ -254,6 +265,7 @@ enum status publisher_publish(struct publisher *p, int64_t id, const char *key,
     slot->next = NULL;
     slot->state = SLOT_SENT;
     slot->id = id;
+    slot->sent_at = clock_now();
     p->in_flight++;
     return STATUS_OK;
 }

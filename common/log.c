@@ -1,5 +1,6 @@
 #include "log.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +14,8 @@
 
 static struct {
     char program[32];
-    enum log_level most;
-    bool journal; /* stderr is the journal's stream: prefix each line with its priority */
+    _Atomic int most; /* enum log_level; SIGHUP may change it while others write */
+    bool journal;     /* stderr is the journal's stream: prefix each line with its priority */
 } log_state = {.program = "report", .most = LOG_LEVEL_INFO, .journal = false};
 
 static const char *level_word(enum log_level level)
@@ -64,8 +65,13 @@ static bool stderr_is_journal(void)
 void log_open(const char *program, enum log_level most)
 {
     (void)snprintf(log_state.program, sizeof log_state.program, "%s", program);
-    log_state.most = most;
+    log_level_set(most);
     log_state.journal = stderr_is_journal();
+}
+
+void log_level_set(enum log_level most)
+{
+    atomic_store_explicit(&log_state.most, (int)most, memory_order_relaxed);
 }
 
 bool log_level_parse(const char *word, enum log_level *ret_level)
@@ -82,7 +88,7 @@ bool log_level_parse(const char *word, enum log_level *ret_level)
 
 void log_event(enum log_level level, const char *event, const char *fields, ...)
 {
-    if (level > log_state.most) {
+    if ((int)level > atomic_load_explicit(&log_state.most, memory_order_relaxed)) {
         return;
     }
     char line[LINE_MAX_BYTES];

@@ -19,6 +19,8 @@ enum log_level {
 /* Set once at start: program name for each line, and the most detailed level that is written.
  * Thread: main thread before any other starts. */
 void log_open(const char *program, enum log_level most);
+/* Change the most detailed level of a running process. Thread: any. */
+void log_level_set(enum log_level most);
 bool log_level_parse(const char *word, enum log_level *ret_level);
 
 /* Write one line. fields may be NULL. Lines over 2 KiB are cut. Thread: any. Blocks: on stderr. */

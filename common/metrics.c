@@ -28,6 +28,14 @@ static size_t series_count;
 static struct metric spare; /* what does not fit goes here and is not rendered */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
+/* Held while collectors run, so that one that was taken out is not running any more. */
+static pthread_mutex_t collectors_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    metrics_collector *collect;
+    void *context;
+} collectors[METRICS_COLLECTORS_MAX];
+static size_t collector_count;
+
 static const struct metric_family dropped_family = {
     .name = "report_metrics_dropped_total",
     .kind = METRIC_COUNTER,
@@ -180,10 +188,10 @@ static void print_labels(FILE *to, const struct metric *m, const char *le)
 
 static void print_number(FILE *to, double value)
 {
-    if (isfinite(value) && value == floor(value) && fabs(value) < 1e15) {
+    if (isfinite(value) && value == floor(value) && fabs(value) < 9e15) { /* exact below 2^53 */
         (void)fprintf(to, " %" PRId64 "\n", (int64_t)value);
     } else {
-        (void)fprintf(to, " %.9g\n", value);
+        (void)fprintf(to, " %.15g\n", value);
     }
 }
 
@@ -247,10 +255,47 @@ static void print_all(FILE *to, size_t count)
     }
 }
 
+/* Collecting ---------------------------------------------------------------------------------- */
+
+enum status metrics_collect_from(metrics_collector *collector, void *context)
+{
+    enum status s = STATUS_FULL;
+    (void)pthread_mutex_lock(&collectors_mutex);
+    if (collector_count < METRICS_COLLECTORS_MAX) {
+        collectors[collector_count].collect = collector;
+        collectors[collector_count++].context = context;
+        s = STATUS_OK;
+    }
+    (void)pthread_mutex_unlock(&collectors_mutex);
+    return s;
+}
+
+void metrics_collect_no_more(metrics_collector *collector, void *context)
+{
+    (void)pthread_mutex_lock(&collectors_mutex);
+    for (size_t i = 0; i < collector_count; i++) {
+        if (collectors[i].collect == collector && collectors[i].context == context) {
+            collectors[i] = collectors[--collector_count];
+            break;
+        }
+    }
+    (void)pthread_mutex_unlock(&collectors_mutex);
+}
+
+static void collect_all(void)
+{
+    (void)pthread_mutex_lock(&collectors_mutex);
+    for (size_t i = 0; i < collector_count; i++) {
+        collectors[i].collect(collectors[i].context);
+    }
+    (void)pthread_mutex_unlock(&collectors_mutex);
+}
+
 enum status metrics_render(char **ret_text, size_t *ret_size, struct error *err)
 {
     char *text = NULL;
     size_t size = 0;
+    collect_all();
     FILE *to = open_memstream(&text, &size);
     if (to == NULL) {
         return error_set(err, STATUS_FATAL, "no memory for the metrics page");
@@ -268,8 +313,24 @@ enum status metrics_render(char **ret_text, size_t *ret_size, struct error *err)
     return STATUS_OK;
 }
 
+void metrics_print_reference(const struct metric_family *families, size_t count, FILE *to)
+{
+    (void)fputs("| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n", to);
+    for (size_t i = 0; i < count; i++) {
+        const struct metric_family *f = &families[i];
+        (void)fprintf(to, "| `%s` | %s |", f->name, kind_name(f->kind));
+        for (size_t l = 0; l < METRIC_LABELS_MAX && f->labels[l] != NULL; l++) {
+            (void)fprintf(to, "%s `%s`", l == 0 ? "" : ",", f->labels[l]);
+        }
+        (void)fprintf(to, " | %s |\n", f->help);
+    }
+}
+
 void metrics_reset(void)
 {
+    (void)pthread_mutex_lock(&collectors_mutex);
+    collector_count = 0;
+    (void)pthread_mutex_unlock(&collectors_mutex);
     (void)pthread_mutex_lock(&mutex);
     memset(series, 0, sizeof series);
     series_count = 0;

@@ -1,6 +1,6 @@
-/* What a process counts and measures, for Prometheus: one registry a process, written by any thread,
- * rendered by the HTTP server. Base units (seconds, bytes), no ids of jobs or schedules in labels: a
- * label takes values from a small set that configuration or code names.
+/* What a process counts and measures, for Prometheus: one registry a process, written by any
+ * thread, rendered by the HTTP server. Base units (seconds, bytes), no ids of jobs or schedules in
+ * labels: a label takes values from a small set that configuration or code names.
  *
  * A module keeps its families as static const structs beside the code that counts, and gets the
  * series once, at its start, or each time: metric_get is a look-up. Thread: any. Blocks: never for
@@ -10,16 +10,21 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "clock.h"
 #include "status.h"
 
 #define METRIC_LABELS_MAX 2
 #define METRIC_BOUNDS_MAX 16
-#define METRICS_MAX       1024 /* series of a process */
+#define METRICS_MAX       8192 /* series of a process: some ninety a scope */
 #define METRIC_VALUE_MAX  64   /* bytes of a label's value, with NUL; longer ones are cut */
 
-enum metric_kind { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
+enum metric_kind {
+    METRIC_COUNTER,
+    METRIC_GAUGE,
+    METRIC_HISTOGRAM
+};
 
 struct metric_family {
     const char *name; /* report_scheduler_... or report_worker_...; counters end in _total */
@@ -58,9 +63,23 @@ static inline double metric_seconds_since(instant then, instant now)
     return (double)(now.ns - then.ns) / 1e9;
 }
 
+/* Called before each rendering, by the thread that renders, for what is counted elsewhere or is
+ * true only now (an age, a state): it sets series. It must not block for long nor render. */
+typedef void metrics_collector(void *context);
+
+/* Returns: OK; FULL (METRICS_COLLECTORS_MAX are there). */
+#define METRICS_COLLECTORS_MAX 4
+MUST_USE enum status metrics_collect_from(metrics_collector *collector, void *context);
+
+/* It is not called any more once this has returned. Blocks: while a rendering collects. */
+void metrics_collect_no_more(metrics_collector *collector, void *context);
+
 /* The exposition text (Prometheus text format 0.0.4), NUL-terminated; families by name, series in
  * the order they were made. Owns: free(*ret_text). Returns: OK, FATAL (memory). */
 MUST_USE enum status metrics_render(char **ret_text, size_t *ret_size, struct error *err);
+
+/* Families as a Markdown list, for docs/metrics.md. */
+void metrics_print_reference(const struct metric_family *families, size_t count, FILE *to);
 
 /* Forget everything. Tests only: series that were got before are dead. */
 void metrics_reset(void);

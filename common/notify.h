@@ -6,6 +6,8 @@
 
 /* The daemon is up: its loops turn. Thread: any. Blocks: never. */
 void notify_ready(void);
+/* Reading settings again: between it and the next notify_ready. */
+void notify_reloading(void);
 void notify_stopping(void);
 
 /* One line for `systemctl status`. */

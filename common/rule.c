@@ -290,6 +290,62 @@ struct firing rule_next_within(const struct rule *r, utc_us after, struct rule_b
     return f;
 }
 
+/* Intervals k >= 0 of the anchor with at < before. */
+static int64_t interval_count_before(const struct rule *r, utc_us before)
+{
+    if (before.us <= r->anchor.us) {
+        return 0;
+    }
+    uint64_t passed = (uint64_t)before.us - (uint64_t)r->anchor.us - 1;
+    return (int64_t)(passed / (uint64_t)(r->length_s * MICROS_A_SECOND)) + 1;
+}
+
+int64_t rule_count_within(const struct rule *r, utc_us after, utc_us before,
+                          struct rule_bounds bounds)
+{
+    if (!utc_is_none(bounds.ends_at) && bounds.ends_at.us < before.us) {
+        before = bounds.ends_at;
+    }
+    if (utc_is_finite(bounds.starts_at) && after.us < bounds.starts_at.us - 1) {
+        after.us = bounds.starts_at.us - 1; /* a firing at the start counts */
+    }
+    if (bounds.starts_at.us == UTC_UNBOUNDED.us || after.us >= before.us) {
+        return 0;
+    }
+    switch (r->kind) {
+    case RULE_CRON:
+        return cron_count(&r->cron, r->zone, after, before);
+    case RULE_INTERVAL:
+        return interval_count_before(r, before) - interval_count_before(r, (utc_us){after.us + 1});
+    case RULE_ONCE:
+        return r->once_at.us > after.us && r->once_at.us < before.us ? 1 : 0;
+    }
+    return 0;
+}
+
+struct firing rule_last_within(const struct rule *r, utc_us after, utc_us before,
+                               struct rule_bounds bounds)
+{
+    struct firing last = rule_next_within(r, after, bounds);
+    if (!last.found || last.at.us >= before.us) {
+        return (struct firing){.found = false};
+    }
+    /* What follows `low` lies before `before`, what follows `high` does not. */
+    int64_t low = last.at.us - 1;
+    int64_t high = before.us;
+    while (high - low > 1) {
+        int64_t middle = low + (high - low) / 2;
+        struct firing f = rule_next_within(r, (utc_us){middle}, bounds);
+        if (f.found && f.at.us < before.us) {
+            last = f;
+            low = f.at.us - 1 > middle ? f.at.us - 1 : middle;
+        } else {
+            high = middle;
+        }
+    }
+    return last;
+}
+
 bool rule_fires_at_most_once_a_local_day(const struct rule *r)
 {
     switch (r->kind) {

@@ -62,6 +62,14 @@ struct rule_bounds {
  * foretold. Thread: any. */
 struct firing rule_next_within(const struct rule *r, utc_us after, struct rule_bounds bounds);
 
+/* How many firings that start and end allow lie strictly between two instants, and the last of
+ * them. Work is in proportion to the days in between at most, not to the firings: a rule that fires
+ * each minute may be asked about a year. `before` must be finite. Thread: any. */
+int64_t rule_count_within(const struct rule *r, utc_us after, utc_us before,
+                          struct rule_bounds bounds);
+struct firing rule_last_within(const struct rule *r, utc_us after, utc_us before,
+                               struct rule_bounds bounds);
+
 /* True for a cron with one time of day, and for once: the local date then names the firing. */
 bool rule_fires_at_most_once_a_local_day(const struct rule *r);
 

@@ -1,5 +1,6 @@
-/* The only file that includes libconfig.h. One walk in file order finds every fault; defaults are
- * written before it, and what must be given but is not there is reported after it. */
+/* The only file that includes libconfig.h. One walk in file order finds every fault of a single
+ * key; defaults are written before it, and what must be given but is not there is reported after
+ * it. Last come the program's rules across keys, which leave out keys that have a fault already. */
 #include "settings.h"
 
 #include <inttypes.h>
@@ -10,17 +11,8 @@
 
 #include "nearest.h"
 #include "settings_fallback.h"
+#include "settings_judge.h"
 #include "settings_scan.h"
-
-#define KEY_TEXT_MAX 160
-
-struct loading {
-    const char *path;
-    FILE *faults; /* may be NULL */
-    size_t fault_count;
-    int last_line; /* where a missing key is reported: that is where it would be added */
-    struct error first;
-};
 
 /* One group of the file against one table of settings. */
 struct scope_of_keys {
@@ -30,28 +22,6 @@ struct scope_of_keys {
     const char *prefix; /* "" or "data_sources[0]." */
     const config_setting_t *group;
 };
-
-static void fault(struct loading *l, const config_setting_t *at, const char *key,
-                  const char *format, ...) PRINTF_LIKE(4, 5);
-
-static void fault(struct loading *l, const config_setting_t *at, const char *key,
-                  const char *format, ...)
-{
-    char what[ERROR_TEXT_MAX];
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(what, sizeof what, format, args);
-    va_end(args);
-
-    int line = at != NULL ? (int)config_setting_source_line(at) : l->last_line;
-    if (l->fault_count == 0) {
-        (void)error_set(&l->first, STATUS_INVALID, "%s:%d: %s: %s", l->path, line, key, what);
-    }
-    l->fault_count++;
-    if (l->faults != NULL) {
-        (void)fprintf(l->faults, "%s:%d: %s: %s\n", l->path, line, key, what);
-    }
-}
 
 /* ---- words for people ---- */
 
@@ -109,7 +79,7 @@ static void remedy_write(const struct setting *s, char *text, size_t size)
     }
 }
 
-static void unknown_key_report(struct loading *l, const struct scope_of_keys *k,
+static void unknown_key_report(struct settings_judge *l, const struct scope_of_keys *k,
                                const config_setting_t *c, const char *key)
 {
     struct nearest near = nearest_start(config_setting_name(c));
@@ -117,7 +87,7 @@ static void unknown_key_report(struct loading *l, const struct scope_of_keys *k,
         nearest_offer(&near, k->table[i].key);
     }
     if (near.best != NULL) {
-        fault(l, c, key, "unknown key; write %s, or remove the line", near.best);
+        judge_fault(l, c, key, "unknown key; write %s, or remove the line", near.best);
         return;
     }
     char known[ERROR_TEXT_MAX / 2] = "";
@@ -131,22 +101,34 @@ static void unknown_key_report(struct loading *l, const struct scope_of_keys *k,
         }
         used += (size_t)n;
     }
-    fault(l, c, key, "unknown key; remove the line (known here: %s)", known);
+    judge_fault(l, c, key, "unknown key; remove the line (known here: %s)", known);
 }
 
 /* ---- values ---- */
 
-static void group_load(struct loading *l, const struct scope_of_keys *k);
+static void group_load(struct settings_judge *l, const struct scope_of_keys *k);
 
-static void type_fault(struct loading *l, const struct setting *s, const config_setting_t *c,
+static void type_fault(struct settings_judge *l, const struct setting *s, const config_setting_t *c,
                        const char *key)
 {
     char remedy[ERROR_TEXT_MAX / 2];
     remedy_write(s, remedy, sizeof remedy);
-    fault(l, c, key, "is %s; %s", type_in_file(c), remedy);
+    judge_fault(l, c, key, "is %s; %s", type_in_file(c), remedy);
 }
 
-static void text_load(struct loading *l, const struct setting *s, const config_setting_t *c,
+/* One text against its row's form and surroundings. `at` is where it stands. */
+static void text_judge(struct settings_judge *l, const struct setting *s,
+                       const config_setting_t *at, const char *key, const char *value)
+{
+    struct error err = {.text = ""};
+    if (s->form != NULL && s->form(value, &err) != STATUS_OK) {
+        judge_fault(l, at, key, "%s", err.text);
+    } else if (s->around != NULL && s->around(value, &err) != STATUS_OK) {
+        judge_warn(l, at, key, err.text);
+    }
+}
+
+static void text_load(struct settings_judge *l, const struct setting *s, const config_setting_t *c,
                       const char *key, char *field)
 {
     const char *value = config_setting_get_string(c);
@@ -156,15 +138,18 @@ static void text_load(struct loading *l, const struct setting *s, const config_s
     }
     size_t n = strlen(value);
     if (n >= s->size) {
-        fault(l, c, key, "has %zu bytes; write at most %zu", n, s->size - 1);
+        judge_fault(l, c, key, "has %zu bytes; write at most %zu", n, s->size - 1);
     } else if (n == 0 && s->fallback == NULL) {
-        fault(l, c, key, "is empty; write a value between the quotes");
+        judge_fault(l, c, key, "is empty; write a value between the quotes");
     } else {
         memcpy(field, value, n + 1);
+        if (n > 0) {
+            text_judge(l, s, c, key, value);
+        }
     }
 }
 
-static void int_load(struct loading *l, const struct setting *s, const config_setting_t *c,
+static void int_load(struct settings_judge *l, const struct setting *s, const config_setting_t *c,
                      const char *key, char *field)
 {
     int type = config_setting_type(c);
@@ -177,13 +162,13 @@ static void int_load(struct loading *l, const struct setting *s, const config_se
     if (value < s->min || value > s->max) {
         char remedy[ERROR_TEXT_MAX / 2];
         remedy_write(s, remedy, sizeof remedy);
-        fault(l, c, key, "%" PRId64 " is out of range; %s", value, remedy);
+        judge_fault(l, c, key, "%" PRId64 " is out of range; %s", value, remedy);
         return;
     }
     memcpy(field, &value, sizeof value);
 }
 
-static void list_load(struct loading *l, const struct setting *s, const config_setting_t *c,
+static void list_load(struct settings_judge *l, const struct setting *s, const config_setting_t *c,
                       const char *key, char *field)
 {
     struct setting_list *list = (struct setting_list *)(void *)field;
@@ -195,29 +180,30 @@ static void list_load(struct loading *l, const struct setting *s, const config_s
     list->count = 0; /* the default is replaced, not extended */
     int n = config_setting_length(c);
     if (n > SETTING_LIST_MAX) {
-        fault(l, c, key, "has %d items; write at most %d", n, SETTING_LIST_MAX);
+        judge_fault(l, c, key, "has %d items; write at most %d", n, SETTING_LIST_MAX);
         return;
     }
     for (int i = 0; i < n; i++) {
         const config_setting_t *item = config_setting_get_elem(c, (unsigned)i);
         const char *value = config_setting_get_string(item);
         if (value == NULL) {
-            fault(l, item, key, "item %d is %s; write every item as text in double quotes", i + 1,
-                  type_in_file(item));
+            judge_fault(l, item, key, "item %d is %s; write every item as text in double quotes",
+                        i + 1, type_in_file(item));
         } else if (strlen(value) >= sizeof list->items[0]) {
-            fault(l, item, key, "item %d has %zu bytes; write at most %zu", i + 1, strlen(value),
-                  sizeof list->items[0] - 1);
+            judge_fault(l, item, key, "item %d has %zu bytes; write at most %zu", i + 1,
+                        strlen(value), sizeof list->items[0] - 1);
         } else {
             setting_list_add(list, value, strlen(value));
+            text_judge(l, s, item, key, value);
         }
     }
     if (list->count == 0 && n == 0 && s->fallback == NULL) {
-        fault(l, c, key, "is empty; write at least one item");
+        judge_fault(l, c, key, "is empty; write at least one item");
     }
 }
 
 /* Elements that carry a name are looked up by it: a second one of that name would never be seen. */
-static void names_check(struct loading *l, const config_setting_t *groups, const char *key)
+static void names_check(struct settings_judge *l, const config_setting_t *groups, const char *key)
 {
     int n = config_setting_length(groups);
     for (int i = 1; i < n; i++) {
@@ -232,18 +218,18 @@ static void names_check(struct loading *l, const config_setting_t *groups, const
             const char *other = NULL;
             if (config_setting_is_group(before) &&
                 config_setting_lookup_string(before, "name", &other) && strcmp(name, other) == 0) {
-                fault(l, element, key,
-                      "a second element has the name \"%s\" (the first is at line %d); "
-                      "write another name, or remove one",
-                      name, (int)config_setting_source_line(before));
+                judge_fault(l, element, key,
+                            "a second element has the name \"%s\" (the first is at line %d); "
+                            "write another name, or remove one",
+                            name, (int)config_setting_source_line(before));
                 break;
             }
         }
     }
 }
 
-static void groups_load(struct loading *l, const struct setting *s, const config_setting_t *c,
-                        const char *key, char *base)
+static void groups_load(struct settings_judge *l, const struct setting *s,
+                        const config_setting_t *c, const char *key, char *base)
 {
     if (config_setting_type(c) != CONFIG_TYPE_LIST) {
         type_fault(l, s, c, key);
@@ -251,7 +237,7 @@ static void groups_load(struct loading *l, const struct setting *s, const config
     }
     size_t n = (size_t)config_setting_length(c);
     if (n > s->capacity) {
-        fault(l, c, key, "has %zu elements; write at most %zu", n, s->capacity);
+        judge_fault(l, c, key, "has %zu elements; write at most %zu", n, s->capacity);
         return;
     }
     for (size_t i = 0; i < n; i++) {
@@ -259,8 +245,8 @@ static void groups_load(struct loading *l, const struct setting *s, const config
         char prefix[KEY_TEXT_MAX];
         (void)snprintf(prefix, sizeof prefix, "%.*s[%zu].", KEY_TEXT_MAX - 32, key, i);
         if (!config_setting_is_group(element)) {
-            fault(l, element, key, "element %zu is %s; write a group: { %s = ...; }", i,
-                  type_in_file(element), s->field_count > 0 ? s->fields[0].key : "name");
+            judge_fault(l, element, key, "element %zu is %s; write a group: { %s = ...; }", i,
+                        type_in_file(element), s->field_count > 0 ? s->fields[0].key : "name");
             continue;
         }
         struct scope_of_keys inner = {.table = s->fields,
@@ -274,7 +260,7 @@ static void groups_load(struct loading *l, const struct setting *s, const config
     memcpy(base + s->count_offset, &n, sizeof n);
 }
 
-static void value_load(struct loading *l, const struct setting *s, const config_setting_t *c,
+static void value_load(struct settings_judge *l, const struct setting *s, const config_setting_t *c,
                        const char *key, char *base)
 {
     switch (s->type) {
@@ -312,7 +298,7 @@ static const struct setting *setting_find(const struct scope_of_keys *k, const c
     return NULL;
 }
 
-static void group_load(struct loading *l, const struct scope_of_keys *k)
+static void group_load(struct settings_judge *l, const struct scope_of_keys *k)
 {
     char key[KEY_TEXT_MAX * 2];
     for (size_t i = 0; i < k->count; i++) {
@@ -338,16 +324,16 @@ static void group_load(struct loading *l, const struct scope_of_keys *k)
         char remedy[ERROR_TEXT_MAX / 2];
         remedy_write(s, remedy, sizeof remedy);
         (void)snprintf(key, sizeof key, "%s%s", k->prefix, s->key);
-        fault(l, config_setting_is_root(k->group) ? NULL : k->group, key,
-              "is missing and has no default; %s", remedy);
+        judge_fault(l, config_setting_is_root(k->group) ? NULL : k->group, key,
+                    "is missing and has no default; %s", remedy);
     }
 }
 
 /* ---- the file ---- */
 
-static void syntax_fault(struct loading *l, const config_t *config)
+static void syntax_fault(struct settings_judge *l)
 {
-    const char *text = config_error_text(config);
+    const char *text = config_error_text(l->config);
     const char *remedy = "look here and on the line before for a missing ; or quote or bracket";
     if (text == NULL || *text == '\0') {
         text = "syntax error";
@@ -357,46 +343,85 @@ static void syntax_fault(struct loading *l, const config_t *config)
         remedy = "keep one of the two lines";
     }
     l->fault_count = 1;
-    (void)error_set(&l->first, STATUS_INVALID, "%s:%d: %s; %s", l->path, config_error_line(config),
-                    text, remedy);
-    if (l->faults != NULL) {
-        (void)fprintf(l->faults, "%s\n", l->first.text);
+    (void)error_set(&l->first, STATUS_INVALID, "%s:%d: %s; %s", l->path,
+                    config_error_line(l->config), text, remedy);
+    if (l->lines != NULL) {
+        (void)fprintf(l->lines, "%s\n", l->first.text);
     }
+}
+
+static void text_load_all(struct settings_judge *l, config_t *config, const char *text,
+                          const struct settings_spec *spec, void *out)
+{
+    if (config_read_string(config, text) != CONFIG_TRUE) {
+        syntax_fault(l);
+        return;
+    }
+    struct scope_of_keys root = {.table = spec->table,
+                                 .count = spec->count,
+                                 .base = out,
+                                 .prefix = "",
+                                 .group = config_root_setting(config)};
+    group_load(l, &root);
+    if (spec->check != NULL) {
+        spec->check(out, l);
+    }
+}
+
+static enum status file_load(const struct settings_spec *spec, const char *path, void *out,
+                             FILE *lines, struct error *err)
+{
+    struct settings_text file;
+    struct settings_judge l = {.path = path, .lines = lines};
+    enum status s = settings_text_read(path, &file, &l.first);
+    if (s != STATUS_OK) {
+        if (s == STATUS_INVALID && lines != NULL) {
+            (void)fprintf(lines, "%s\n", l.first.text);
+        }
+        return error_set(err, s, "%s", l.first.text);
+    }
+    config_t config;
+    config_init(&config);
+    l.config = &config;
+    l.last_line = file.lines;
+    text_load_all(&l, &config, file.text, spec, out);
+    config_destroy(&config);
+    free(file.text);
+    return judge_verdict(&l, err);
 }
 
 enum status settings_load(const struct setting *table, size_t count, const char *path, void *out,
                           FILE *faults, struct error *err)
 {
-    struct settings_text file;
-    struct loading l = {.path = path, .faults = faults};
-    enum status s = settings_text_read(path, &file, &l.first);
+    const struct settings_spec spec = {.table = table, .count = count};
+    return file_load(&spec, path, out, faults, err);
+}
+
+enum status settings_read(const struct settings_spec *spec, const char *path, void **ret_settings,
+                          FILE *lines, struct error *err)
+{
+    void *settings = calloc(1, spec->size);
+    if (settings == NULL) {
+        return error_set(err, STATUS_FATAL, "out of memory for the settings");
+    }
+    enum status s = file_load(spec, path, settings, lines, err);
     if (s != STATUS_OK) {
-        if (s == STATUS_INVALID && faults != NULL) {
-            (void)fprintf(faults, "%s\n", l.first.text);
-        }
-        return error_set(err, s, "%s", l.first.text);
+        free(settings);
+        return s;
     }
-    l.last_line = file.lines;
-    config_t config;
-    config_init(&config);
-    if (config_read_string(&config, file.text) != CONFIG_TRUE) {
-        syntax_fault(&l, &config);
-    } else {
-        struct scope_of_keys root = {.table = table,
-                                     .count = count,
-                                     .base = out,
-                                     .prefix = "",
-                                     .group = config_root_setting(&config)};
-        group_load(&l, &root);
+    if (spec->complete != NULL) {
+        spec->complete(settings);
     }
-    config_destroy(&config);
-    free(file.text);
-    if (l.fault_count == 0) {
-        return STATUS_OK;
+    *ret_settings = settings;
+    return STATUS_OK;
+}
+
+enum status settings_recheck(const struct settings_spec *spec, const char *path,
+                             const void *settings, FILE *lines, struct error *err)
+{
+    struct settings_judge l = {.path = path, .lines = lines};
+    if (spec->check != NULL) {
+        spec->check(settings, &l);
     }
-    if (l.fault_count == 1) {
-        return error_set(err, STATUS_INVALID, "%s", l.first.text);
-    }
-    return error_set(err, STATUS_INVALID, "%s (the first of %zu faults)", l.first.text,
-                     l.fault_count);
+    return judge_verdict(&l, err);
 }

@@ -18,13 +18,18 @@ static bool is_systemd_credential(const char *path)
            strstr(path, "/../") == NULL;
 }
 
+bool secret_is_private(const char *path, unsigned mode)
+{
+    return (mode & (S_IRWXG | S_IRWXO)) == 0 || is_systemd_credential(path);
+}
+
 static enum status file_check(int fd, const char *path, struct error *err)
 {
     struct stat st;
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode)) {
         return error_set(err, STATUS_INVALID, "%s: a secret must be in a regular file", path);
     }
-    if ((st.st_mode & (S_IRWXG | S_IRWXO)) != 0 && !is_systemd_credential(path)) {
+    if (!secret_is_private(path, st.st_mode)) {
         return error_set(err, STATUS_INVALID,
                          "%s: others may read or change this secret (mode %04o); run: chmod 600 %s",
                          path, (unsigned)(st.st_mode & 07777), path);

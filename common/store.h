@@ -38,6 +38,13 @@ struct store_options {
     struct store_identity *identity; /* NULL: not compared */
 };
 
+/* Is this a libpq connection string that may stand in a settings file: without a secret in it? The
+ * second form also demands a host that is reached by TCP, as store_open does for its roles. err
+ * says "what; write what instead", never a value. Returns: OK; INVALID. Thread: any. Blocks: never.
+ */
+MUST_USE enum status store_conninfo_check(const char *conninfo, struct error *err);
+MUST_USE enum status store_tcp_conninfo_check(const char *conninfo, struct error *err);
+
 /* Connect and verify: not in recovery, backend pid as seen by both ends (a pooler in transaction
  * mode is refused by name), the schema is there, role settings bound a paused owner.
  * Owns: *ret_store, closed with store_close (NULL is fine).

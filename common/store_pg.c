@@ -8,12 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "process_metrics.h"
 #include "settings.h"
+#include "store_pg_cancel.h"
+
+#define CANCEL_MS 1000 /* for a cancel request to be taken; a hung server takes none */
 
 struct store {
     PGconn *connection;
     pthread_mutex_t cancel_mutex; /* protects cancel: store_cancel runs on other threads */
-    PGcancel *cancel;
+    struct store_pg_cancel *cancel;
     bool broken;
     bool unreplicated; /* a notice said that a commit may not have been replicated */
 };
@@ -177,13 +181,10 @@ static enum status give_up(struct store *store, struct error *err)
                      "unknown");
 }
 
-enum status store_pg_query(struct store *store, const char *sql, int count,
-                           const char *const *values, instant deadline, PGresult **ret_result,
-                           struct error *err)
+static enum status query_run(struct store *store, const char *sql, int count,
+                             const char *const *values, instant deadline, PGresult **ret_result,
+                             struct error *err)
 {
-    if (store->broken) {
-        return error_set(err, STATUS_AGAIN, "the connection is broken");
-    }
     store->unreplicated = false;
     if (PQsendQueryParams(store->connection, sql, count, NULL, values, NULL, NULL, 0) == 0) {
         store->broken = true;
@@ -209,13 +210,24 @@ enum status store_pg_query(struct store *store, const char *sql, int count,
     return s;
 }
 
+enum status store_pg_query(struct store *store, const char *sql, int count,
+                           const char *const *values, instant deadline, PGresult **ret_result,
+                           struct error *err)
+{
+    if (store->broken) {
+        return error_set(err, STATUS_AGAIN, "the connection is broken");
+    }
+    instant sent = clock_now();
+    enum status s = query_run(store, sql, count, values, deadline, ret_result, err);
+    process_database_call(sql, sent, s);
+    return s;
+}
+
 void store_cancel(struct store *store)
 {
-    char ignored[256];
     (void)pthread_mutex_lock(&store->cancel_mutex);
     if (store->cancel != NULL) {
-        /* Best effort: a statement that ended meanwhile is not an error. */
-        (void)PQcancel(store->cancel, ignored, sizeof ignored);
+        store_pg_cancel_ask(store->cancel, instant_add_ms(clock_now(), CANCEL_MS));
     }
     (void)pthread_mutex_unlock(&store->cancel_mutex);
 }
@@ -241,7 +253,7 @@ void store_close(struct store *store)
         return;
     }
     (void)pthread_mutex_lock(&store->cancel_mutex);
-    PQfreeCancel(store->cancel);
+    store_pg_cancel_free(store->cancel);
     store->cancel = NULL;
     (void)pthread_mutex_unlock(&store->cancel_mutex);
     PQfinish(store->connection);
@@ -292,6 +304,23 @@ enum status store_clock(struct store *store, instant deadline, utc_us *ret_now, 
 
 /* --- opening ------------------------------------------------------------------------------- */
 
+static enum status pooler_refused(struct error *err)
+{
+    return error_set(
+        err, STATUS_INVALID,
+        "a connection pooler (PgBouncer or the like, whatever its mode) stands between "
+        "here and PostgreSQL; LISTEN, cancelling and fencing need the server's own "
+        "process: point `database` at the server itself");
+}
+
+/* PgBouncer takes few parameters at the start and says so in these words, PostgreSQL never. */
+static enum status open_error(PGconn *c, struct error *err)
+{
+    return strstr(PQerrorMessage(c), "unsupported startup parameter") != NULL
+               ? pooler_refused(err)
+               : connection_error(c, err);
+}
+
 static enum status connect_started(PGconn *c, instant deadline, struct error *err)
 {
     for (;;) {
@@ -300,7 +329,7 @@ static enum status connect_started(PGconn *c, instant deadline, struct error *er
             return STATUS_OK;
         }
         if (poll_status == PGRES_POLLING_FAILED) {
-            return connection_error(c, err);
+            return open_error(c, err);
         }
         short events = poll_status == PGRES_POLLING_READING ? POLLIN : POLLOUT;
         if (!wait_socket(PQsocket(c), events, deadline)) {
@@ -341,9 +370,7 @@ static enum status verify_connection(struct store *store, enum store_role role, 
         s = error_set(err, STATUS_AGAIN,
                       "the server is in recovery (a standby); waiting for a primary");
     } else if (store_pg_int(r, 0, 1) != PQbackendPID(store->connection)) {
-        s = error_set(err, STATUS_INVALID,
-                      "a connection pooler stands between here and PostgreSQL; LISTEN and fencing "
-                      "need a direct connection: point `database` at the server itself");
+        s = pooler_refused(err);
     } else if (role != STORE_ADMIN && !store_pg_bool(r, 0, 2)) {
         s = error_set(err, STATUS_INVALID,
                       "database \"%s\" has no schema reports: run `reportctl migrate` first",
@@ -394,7 +421,7 @@ enum status store_open(const struct store_options *options, instant deadline,
     if (s == STATUS_OK) {
         (void)PQsetnonblocking(store->connection, 1);
         (void)PQsetNoticeReceiver(store->connection, take_notice, store);
-        store->cancel = PQgetCancel(store->connection);
+        store->cancel = store_pg_cancel_new(store->connection);
         s = verify_connection(store, options->role, deadline, err);
     }
     if (s == STATUS_OK && options->identity != NULL) {

@@ -107,6 +107,9 @@ void store_pg_array_free(struct store_pg_array *a)
 
 #define US_PER_SECOND   INT64_C(1000000)
 #define SECONDS_PER_DAY INT64_C(86400)
+/* End of the year 9999, as far as our calendar goes; PostgreSQL's goes further than an int64_t of
+ * microseconds. */
+#define SECONDS_MAX INT64_C(253402300799)
 
 /* Days since 1970-01-01 of a proleptic Gregorian date (Howard Hinnant, "chrono-Compatible
  * Low-Level Date Algorithms"); kept here so that the adapter needs no calendar module. */
@@ -207,8 +210,11 @@ bool store_pg_time_parse(const char *text, utc_us *ret_time)
     if (p == NULL || strcmp(p, "+00") != 0) {
         return false;
     }
-    ret_time->us =
-        (days_of(y, m, d) * SECONDS_PER_DAY + hh * 3600 + mm * 60 + ss) * US_PER_SECOND + us;
+    int64_t seconds = days_of(y, m, d) * SECONDS_PER_DAY + hh * 3600 + mm * 60 + ss;
+    if (seconds > SECONDS_MAX) {
+        return false;
+    }
+    ret_time->us = seconds * US_PER_SECOND + us;
     return true;
 }
 

@@ -1,6 +1,7 @@
 #include "thread_join.h"
 
 #include <poll.h>
+#include <pthread.h>
 
 #define LOOK_MS 5
 
@@ -16,4 +17,9 @@ enum status thread_join(pthread_t thread, instant deadline)
         (void)poll(NULL, 0, LOOK_MS);
     }
     return STATUS_OK;
+}
+
+void thread_name(const char *name)
+{
+    (void)pthread_setname_np(pthread_self(), name); /* longer ones are refused: no name then */
 }
