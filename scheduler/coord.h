@@ -7,8 +7,8 @@
  *
  * The deadline is efficiency, the fence is safety, re-listing and retry are liveness.
  *
- * Not built yet: closing the session of a dead process (crash-fast release), ACLs (nodes are
- * world-writable: isolate the ensemble's network), the high-water mark, named handoff. */
+ * Not built yet: closing the session of a dead process (crash-fast release), the high-water mark,
+ * named handoff. */
 #ifndef RS_COORD_H
 #define RS_COORD_H
 
@@ -35,6 +35,10 @@ struct coord_options {
     int64_t margin_ms;   /* at least the longest protected statement */
     const char *name;    /* this replica, for people */
     const char *url;     /* advertised; "" when there is none */
+    /* File with "user:password" (scheme digest), read for each session; NULL or "": none, and nodes
+     * are everybody's. A file that cannot be read or does not fit the tree means no session, told
+     * in SESSION_LOST with the remedy, and another attempt after a backoff. */
+    const char *digest_file;
     /* Gets a copy of SUSPENDED and SESSION_LOST events as they are noticed, for whoever cancels
      * running statements without waiting for the scope thread. May be NULL. Borrowed. */
     struct inbox *urgent;
@@ -61,7 +65,7 @@ struct coord_event {
     int64_t generation;                /* ENROLLED: czxid of the node */
     int64_t session_ms;                /* SESSION_UP: negotiated */
     char ensemble[COORD_ENSEMBLE_MAX]; /* SESSION_UP, ENROLLED: the ensemble's identity */
-    char text[128];                    /* reason or name of the node, for people */
+    char text[384];                    /* reason or name of the node, for people */
 };
 
 /* Owns: coord_free. Strings are copied. Returns: OK, INVALID (the text says which option and what
@@ -93,6 +97,9 @@ const struct lease *coord_lease(const struct coord *coord);
 /* When the coordination thread last made a turn of its loop; it does at least every second.
  * Closing a black-holed session may keep it for about 5 s. Thread: any. */
 instant coord_last_turn(const struct coord *coord);
+
+/* The longest stall of that loop, see stall.h. Thread: any. */
+double coord_stall_s(struct coord *coord);
 
 /* End the session in order (ephemeral nodes go at once) and the thread.
  * Returns: OK; TIMEOUT: the thread still hangs in the library; only _exit is left, and the nodes

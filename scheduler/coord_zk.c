@@ -97,6 +97,10 @@ static void take_reply(struct coord *c, const struct zk_message *m, instant now)
     struct op op = c->ops[m->op];
     c->ops[m->op].used = false;
     switch (op.kind) {
+    case OP_AUDIT:
+        access_on_audit(c, m);
+        return;
+    case OP_SETUP_IDENTIFY:
     case OP_SETUP_CREATE:
     case OP_SETUP_ENSEMBLE:
     case OP_SETUP_READ:
@@ -162,9 +166,11 @@ static void take_messages(struct coord *c)
 static void *coord_run(void *argument)
 {
     struct coord *c = argument;
+    thread_name("coord");
     while (!c->stopping) {
         instant now = clock_now();
         atomic_store_explicit(&c->turned_ns, now.ns, memory_order_release);
+        stall_turn(&c->stall, now);
         take_messages(c);
         now = clock_now();
         session_tick(c, now);
@@ -174,6 +180,7 @@ static void *coord_run(void *argument)
         }
         instant wake_at = instant_min(session_wake_at(c), instant_add_ms(now, TURN_MS));
         struct pollfd fd = {.fd = inbox_fd(c->inbox), .events = POLLIN};
+        stall_wait(&c->stall, clock_now(), wake_at);
         if (poll(&fd, 1, instant_poll_timeout(clock_now(), wake_at)) < 0 && errno != EINTR) {
             log_event(LOG_LEVEL_ERROR, "coordination thread cannot poll", "errno=%d", errno);
         }
@@ -230,10 +237,13 @@ enum status coord_new(const struct coord_options *options, struct coord **ret_co
     if (c == NULL) {
         return error_set(err, STATUS_FATAL, "out of memory for coordination");
     }
+    stall_init(&c->stall);
     (void)snprintf(c->servers, sizeof c->servers, "%s", options->servers);
     (void)snprintf(c->root, sizeof c->root, "%s", options->root);
     (void)snprintf(c->name, sizeof c->name, "%s", options->name);
     (void)snprintf(c->url, sizeof c->url, "%s", options->url == NULL ? "" : options->url);
+    (void)snprintf(c->digest_file, sizeof c->digest_file, "%s",
+                   options->digest_file == NULL ? "" : options->digest_file);
     c->session_ms = options->session_ms;
     c->negotiated_ms = options->session_ms;
     c->tick_ms = options->tick_ms;
@@ -310,6 +320,11 @@ instant coord_last_turn(const struct coord *coord)
     return (instant){atomic_load_explicit(&coord->turned_ns, memory_order_acquire)};
 }
 
+double coord_stall_s(struct coord *coord)
+{
+    return stall_longest_s(&coord->stall, clock_now());
+}
+
 enum status coord_stop(struct coord *coord, instant deadline)
 {
     if (!coord->started) {
@@ -338,5 +353,6 @@ void coord_free(struct coord *coord)
         free(m.names);
     }
     inbox_free(coord->inbox);
+    explicit_bzero(coord->digest, sizeof coord->digest);
     free(coord);
 }

@@ -10,19 +10,23 @@
 #include "coord.h"
 #include "coord_zk_client.h"
 #include "election.h"
+#include "stall.h"
 
 #define SEAT_NODES_DOOMED_MAX 8
 #define OPS_MAX               256
 #define SETUP_PATHS_MAX       (16 + 3 * COORD_SCOPES_MAX)
 #define NODE_PATH_MAX         (COORD_PATH_MAX + NAME_MAX_BYTES + CANDIDATE_NAME_MAX + 32)
 #define RELIST_MS             3000 /* re-read the candidates although no event said so */
+#define ACCESS_TEXT_MAX       (NODE_PATH_MAX + 768)
 
 enum op_kind {
+    OP_SETUP_IDENTIFY, /* say who we are */
     OP_SETUP_CREATE,   /* one persistent parent */
     OP_SETUP_ENSEMBLE, /* create /ensemble-id; it may exist */
     OP_SETUP_READ,     /* read it */
     OP_SETUP_MEMBER,   /* create the own member node */
     OP_HEARTBEAT,      /* quorum write to the own member node */
+    OP_AUDIT,          /* read a node's access list */
     OP_SEAT_READ,      /* read /ensemble-id before a candidate is created */
     OP_SEAT_CREATE,
     OP_SEAT_SYNC,
@@ -108,7 +112,7 @@ enum coord_phase {
 
 struct coord {
     /* Set before the thread starts. */
-    char servers[1024], root[COORD_PATH_MAX], name[NAME_MAX_BYTES], url[256];
+    char servers[1024], root[COORD_PATH_MAX], name[NAME_MAX_BYTES], url[256], digest_file[512];
     int64_t session_ms, tick_ms, margin_ms;
     struct inbox *urgent;
     struct inbox *inbox; /* struct zk_message; any thread posts */
@@ -117,6 +121,7 @@ struct coord {
 
     struct lease lease;        /* any thread reads */
     _Atomic int64_t turned_ns; /* any thread reads */
+    struct stall stall;        /* any thread reads */
 
     enum coord_phase phase;
     struct zk_client *client;
@@ -142,6 +147,11 @@ struct coord {
     bool setup_running;
     instant setup_at; /* when to try the step again */
 
+    char digest[512];  /* "user:password" until it was sent; then wiped */
+    bool identified;   /* sent on this handle, or none is set */
+    size_t audit_next; /* of setup_paths; then /ensemble-id; then done */
+    bool audit_running;
+
     struct op ops[OPS_MAX];
     struct seat seats[COORD_SCOPES_MAX];
     unsigned seat_count;
@@ -163,6 +173,18 @@ void session_on_reply(struct coord *c, const struct op *op, const struct zk_mess
 /* Give the session up: the scopes are told, nodes go with it, a new one follows after a backoff. */
 void session_abandon(struct coord *c, const char *why, instant now);
 void session_setup_again(struct coord *c); /* a parent or the member node is missing */
+
+/* coord_zk_access.c */
+/* Before a session is opened: the file is read anew, so a mended one is taken by the next. */
+MUST_USE enum status access_read_digest(struct coord *c, struct error *err);
+void access_send_identity(struct coord *c); /* the first step of setting up */
+/* What to tell people about a refused request on a node. Returns ret_text. */
+const char *access_refusal(const struct coord *c, const struct zk_message *m, const char *node,
+                           char ret_text[ACCESS_TEXT_MAX]);
+/* With an identity: look at the persistent nodes one by one and warn of an open one. */
+void access_audit_start(struct coord *c);
+void access_tick(struct coord *c);
+void access_on_audit(struct coord *c, const struct zk_message *m);
 
 /* coord_zk_seat.c */
 void seat_enroll(struct coord *c, unsigned scope, uint32_t attempt);

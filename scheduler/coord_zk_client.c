@@ -23,6 +23,7 @@ struct zk_client {
     zhandle_t *handle;
     struct inbox *inbox;
     uint32_t session;
+    bool identified; /* nodes are made ours; set and read by the owner thread */
     /* One per scope, at a fixed address: the library then recognises a watch set twice. */
     struct watch_ticket watches[COORD_SCOPES_MAX];
 };
@@ -45,6 +46,8 @@ static enum zk_answer answer_of(int rc)
     case ZAUTHFAILED:
     case ZINVALIDSTATE:
         return ZK_ENDED;
+    case ZNOAUTH:
+        return ZK_FORBIDDEN;
     default:
         return ZK_REFUSED;
     }
@@ -56,8 +59,11 @@ static enum zk_link link_of(int state)
         return ZK_LINK_UP;
     }
     /* Every other value, 0 among them, is on the way to a new connection of the same session. */
-    if (state == ZOO_EXPIRED_SESSION_STATE || state == ZOO_AUTH_FAILED_STATE) {
+    if (state == ZOO_EXPIRED_SESSION_STATE) {
         return ZK_LINK_ENDED;
+    }
+    if (state == ZOO_AUTH_FAILED_STATE) {
+        return ZK_LINK_REFUSED;
     }
     return ZK_LINK_DOWN;
 }
@@ -110,6 +116,23 @@ static void on_stat(int rc, const struct Stat *stat, const void *data)
 static void on_void(int rc, const void *data)
 {
     post_reply(data, rc, NULL, NULL, 0);
+}
+
+static void on_access(int rc, struct ACL_vector *list, struct Stat *stat, const void *data)
+{
+    (void)stat;
+    const struct zk_ticket *ticket = data;
+    struct zk_message m = {.type = ZK_MESSAGE_REPLY,
+                           .session = ticket->session,
+                           .op = ticket->op,
+                           .answer = answer_of(rc),
+                           .rc = rc};
+    for (int32_t i = 0; rc == ZOK && list != NULL && i < list->count; i++) {
+        const struct ACL *entry = &list->data[i];
+        m.open = m.open ||
+                 (strcmp(entry->id.scheme, "world") == 0 && (entry->perms & ~ZOO_PERM_READ) != 0);
+    }
+    post(ticket->inbox, &m);
 }
 
 static void on_synced(int rc, const char *value, const void *data)
@@ -250,14 +273,39 @@ static enum status sent(int rc)
     return rc == ZOK ? STATUS_OK : STATUS_AGAIN;
 }
 
+enum status zk_client_identify(struct zk_client *client, const struct zk_ticket *ticket,
+                               const char *digest)
+{
+    enum status s =
+        sent(zoo_add_auth(client->handle, "digest", digest, (int)strlen(digest), on_void, ticket));
+    client->identified = client->identified || s == STATUS_OK;
+    return s;
+}
+
+static int mode_of(enum zk_node_kind kind)
+{
+    switch (kind) {
+    case ZK_SHARED:
+    case ZK_PERSISTENT:
+        return ZOO_PERSISTENT;
+    case ZK_EPHEMERAL:
+        return ZOO_EPHEMERAL;
+    case ZK_CANDIDATE:
+        return ZOO_EPHEMERAL_SEQUENTIAL;
+    }
+    return ZOO_PERSISTENT;
+}
+
 enum status zk_client_create(struct zk_client *client, const struct zk_ticket *ticket,
                              const char *path, const char *data, enum zk_node_kind kind)
 {
-    int mode = kind == ZK_PERSISTENT  ? ZOO_PERSISTENT
-               : kind == ZK_EPHEMERAL ? ZOO_EPHEMERAL
-                                      : ZOO_EPHEMERAL_SEQUENTIAL;
-    return sent(zoo_acreate2(client->handle, path, data, (int)strlen(data), &ZOO_OPEN_ACL_UNSAFE,
-                             mode, on_created, ticket));
+    /* "auth" stands for whoever this session has said it is. */
+    struct ACL entries[] = {{ZOO_PERM_ALL, ZOO_AUTH_IDS}, {ZOO_PERM_READ, ZOO_ANYONE_ID_UNSAFE}};
+    const struct ACL_vector ours = {.count = 2, .data = entries};
+    bool is_ours = client->identified && kind != ZK_SHARED;
+    return sent(zoo_acreate2(client->handle, path, data, (int)strlen(data),
+                             is_ours ? &ours : &ZOO_OPEN_ACL_UNSAFE, mode_of(kind), on_created,
+                             ticket));
 }
 
 enum status zk_client_get(struct zk_client *client, const struct zk_ticket *ticket,
@@ -289,6 +337,12 @@ enum status zk_client_delete(struct zk_client *client, const struct zk_ticket *t
                              const char *path)
 {
     return sent(zoo_adelete(client->handle, path, -1, on_void, ticket));
+}
+
+enum status zk_client_access(struct zk_client *client, const struct zk_ticket *ticket,
+                             const char *path)
+{
+    return sent(zoo_aget_acl(client->handle, path, on_access, ticket));
 }
 
 enum status zk_client_sync(struct zk_client *client, const struct zk_ticket *ticket,

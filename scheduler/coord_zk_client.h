@@ -19,15 +19,17 @@ enum zk_answer {
     ZK_OK,
     ZK_NO_NODE,
     ZK_NODE_EXISTS,
-    ZK_UNSURE,  /* connection lost or timed out: it may or may not have happened */
-    ZK_ENDED,   /* the session is over */
-    ZK_REFUSED, /* anything else; rc names it */
+    ZK_UNSURE,    /* connection lost or timed out: it may or may not have happened */
+    ZK_ENDED,     /* the session is over */
+    ZK_FORBIDDEN, /* the node's access list does not admit our identity */
+    ZK_REFUSED,   /* anything else; rc names it */
 };
 
 enum zk_link {
     ZK_LINK_DOWN, /* connecting: the session's fate is unknown */
     ZK_LINK_UP,
-    ZK_LINK_ENDED, /* expired or authentication failed: the handle is dead */
+    ZK_LINK_ENDED,   /* expired: the handle is dead */
+    ZK_LINK_REFUSED, /* the servers did not take our identity: the handle is dead */
 };
 
 /* Children of a node. Owned by whoever took the message; free with free(). */
@@ -55,6 +57,7 @@ struct zk_message {
     enum zk_link link;
     enum zk_answer answer;
     int rc;
+    bool open;                     /* REPLY of access: others may change the node */
     int64_t czxid, owner;          /* REPLY of create and get */
     char text[COORD_ENSEMBLE_MAX]; /* created: last part of the path; get: the data */
     struct zk_names *names;        /* children; NULL otherwise, or when out of memory */
@@ -88,7 +91,15 @@ enum zk_link zk_client_link(const struct zk_client *client);
 int64_t zk_client_session_id(const struct zk_client *client);
 int64_t zk_client_session_ms(const struct zk_client *client); /* negotiated; valid once up */
 
+/* Say who we are: "user:password", by ZooKeeper's scheme digest, in clear text on the wire. Once
+ * per client and only while the link is up; the library keeps a copy and repeats it on each
+ * connection. Nodes made from now on are ours to change; everybody may read them. Any pair is
+ * taken: a wrong one shows as FORBIDDEN at the first node that belongs to another. */
+MUST_USE enum status zk_client_identify(struct zk_client *client, const struct zk_ticket *ticket,
+                                        const char *digest);
+
 enum zk_node_kind {
+    ZK_SHARED, /* persistent, and everybody's whoever we are: a parent of several installations */
     ZK_PERSISTENT,
     ZK_EPHEMERAL,
     ZK_CANDIDATE, /* ephemeral sequential */
@@ -109,6 +120,9 @@ MUST_USE enum status zk_client_children(struct zk_client *client, const struct z
 MUST_USE enum status zk_client_set(struct zk_client *client, const struct zk_ticket *ticket,
                                    const char *path, const char *data);
 MUST_USE enum status zk_client_delete(struct zk_client *client, const struct zk_ticket *ticket,
+                                      const char *path);
+/* The node's access list: `open` in the reply. */
+MUST_USE enum status zk_client_access(struct zk_client *client, const struct zk_ticket *ticket,
                                       const char *path);
 /* Let the server we are connected to catch up with the leader. */
 MUST_USE enum status zk_client_sync(struct zk_client *client, const struct zk_ticket *ticket,

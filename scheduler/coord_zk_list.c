@@ -57,6 +57,13 @@ void seat_send_deletes(struct coord *c, unsigned scope)
 void list_on_deleted(struct coord *c, const struct op *op, const struct zk_message *m)
 {
     struct seat *seat = &c->seats[op->scope];
+    if (m->answer == ZK_FORBIDDEN) {
+        /* Somebody has changed the access list. Our nodes go with the session; asking again and
+         * again would not remove them. */
+        char text[ACCESS_TEXT_MAX];
+        session_abandon(c, access_refusal(c, m, seat->parent, text), clock_now());
+        return;
+    }
     for (size_t i = 0; i < SEAT_NODES_DOOMED_MAX; i++) {
         if (strcmp(seat->doomed[i].name, op->node) != 0) {
             continue;

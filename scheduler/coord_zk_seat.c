@@ -179,6 +179,11 @@ static void on_created(struct coord *c, unsigned scope, const struct zk_message 
         session_setup_again(c); /* an operator deleted the parent */
         fail_enroll(c, scope, "the candidates' parent node is missing");
         return;
+    case ZK_FORBIDDEN: {
+        char text[ACCESS_TEXT_MAX];
+        fail_enroll(c, scope, access_refusal(c, m, seat->parent, text));
+        return;
+    }
     case ZK_NODE_EXISTS:
     case ZK_ENDED:
     case ZK_REFUSED:
@@ -237,6 +242,8 @@ void seat_on_reply(struct coord *c, const struct op *op, const struct zk_message
     case OP_SEAT_DELETE:
         list_on_deleted(c, op, m);
         return;
+    case OP_AUDIT:
+    case OP_SETUP_IDENTIFY:
     case OP_SETUP_CREATE:
     case OP_SETUP_ENSEMBLE:
     case OP_SETUP_READ:

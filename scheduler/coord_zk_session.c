@@ -5,6 +5,7 @@
 
 #include "coord_zk.h"
 #include "log.h"
+#include "scheduler_metrics.h"
 #include "version.h"
 
 #define CONNECTING_MIN_MS                                                                          \
@@ -58,7 +59,8 @@ static void session_open(struct coord *c, instant now)
                                               .session_ms = (int)c->session_ms,
                                               .session = c->session,
                                               .inbox = c->inbox};
-    if (zk_client_open(&options, &c->client, &err) != STATUS_OK) {
+    if (access_read_digest(c, &err) != STATUS_OK ||
+        zk_client_open(&options, &c->client, &err) != STATUS_OK) {
         c->client = NULL;
         c->failures++;
         c->session_at =
@@ -132,6 +134,10 @@ static void describe_member(struct coord *c)
 static void send_setup(struct coord *c)
 {
     char path[COORD_PATH_MAX + 64];
+    if (!c->identified) {
+        access_send_identity(c);
+        return;
+    }
     (void)snprintf(path, sizeof path, "%s/ensemble-id", c->root);
     size_t extra =
         c->setup_next - (c->setup_next < c->setup_count ? c->setup_next : c->setup_count);
@@ -145,8 +151,9 @@ static void send_setup(struct coord *c)
     }
     enum status s = STATUS_AGAIN;
     if (kind == OP_SETUP_CREATE) {
-        s = zk_client_create(c->client, &op->ticket, c->setup_paths[c->setup_next], "",
-                             ZK_PERSISTENT);
+        const char *parent = c->setup_paths[c->setup_next];
+        bool above = strlen(parent) < strlen(c->root);
+        s = zk_client_create(c->client, &op->ticket, parent, "", above ? ZK_SHARED : ZK_PERSISTENT);
     } else if (kind == OP_SETUP_ENSEMBLE) {
         char id[UUID_TEXT_MAX];
         uuid_random(id);
@@ -207,11 +214,13 @@ static void become_ready(struct coord *c)
     c->was_ready = true;
     c->told_up = true;
     c->failures = 0;
+    metric_add(scheduler_metric(SCHEDULER_SESSIONS, NULL, NULL), 1);
     log_event(c->negotiated_ms == c->session_ms ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "session up",
               "session=%u id=0x%llx session_ms=%lld configured_ms=%lld ensemble=%s", c->session,
               (unsigned long long)c->session_id, (long long)c->negotiated_ms,
               (long long)c->session_ms, log_quote(c->ensemble).text);
     coord_tell_all(c, COORD_SESSION_UP, "");
+    access_audit_start(c);
 }
 
 static void become_resumed(struct coord *c)
@@ -232,9 +241,16 @@ static void on_heartbeat(struct coord *c, const struct op *op, const struct zk_m
         session_setup_again(c);
         return;
     }
+    if (m->answer == ZK_FORBIDDEN) {
+        char text[ACCESS_TEXT_MAX];
+        session_abandon(c, access_refusal(c, m, c->member, text), now);
+        return;
+    }
     if (m->answer != ZK_OK) {
         return;
     }
+    metric_observe(scheduler_metric(SCHEDULER_HEARTBEAT_SECONDS, NULL, NULL),
+                   metric_seconds_since(op->sent_at, now));
     instant until = lease_after_write(op->sent_at, c->negotiated_ms, c->tick_ms, c->margin_ms);
     switch (c->phase) {
     case PHASE_SETUP:
@@ -316,6 +332,9 @@ void session_on_link(struct coord *c, enum zk_link link, instant now)
     case ZK_LINK_ENDED:
         session_abandon(c, "session expired", now);
         return;
+    case ZK_LINK_REFUSED:
+        session_abandon(c, "the servers refuse the identity in zookeeper_digest_file", now);
+        return;
     case ZK_LINK_DOWN:
         on_disconnected(c, now);
         return;
@@ -327,6 +346,22 @@ void session_on_link(struct coord *c, enum zk_link link, instant now)
     }
 }
 
+static void give_up_setup(struct coord *c, const struct op *op, const struct zk_message *m,
+                          instant now)
+{
+    char node[NODE_PATH_MAX];
+    char text[ACCESS_TEXT_MAX];
+    bool parent = op->kind == OP_SETUP_CREATE && c->setup_next < c->setup_count;
+    if (parent) {
+        (void)snprintf(node, sizeof node, "%s", c->setup_paths[c->setup_next]);
+    } else if (op->kind == OP_SETUP_MEMBER) {
+        (void)snprintf(node, sizeof node, "%s", c->member);
+    } else {
+        (void)snprintf(node, sizeof node, "%s/ensemble-id", c->root);
+    }
+    session_abandon(c, access_refusal(c, m, node, text), now);
+}
+
 void session_on_reply(struct coord *c, const struct op *op, const struct zk_message *m, instant now)
 {
     if (op->kind == OP_HEARTBEAT) {
@@ -334,14 +369,19 @@ void session_on_reply(struct coord *c, const struct op *op, const struct zk_mess
         return;
     }
     c->setup_running = false;
+    if (op->kind == OP_SETUP_IDENTIFY) {
+        /* When the connection was lost meanwhile, the library says it again on the next one. */
+        c->identified = m->answer == ZK_OK || m->answer == ZK_UNSURE;
+        return;
+    }
     bool done = m->answer == ZK_OK || (m->answer == ZK_NODE_EXISTS && op->kind != OP_SETUP_READ);
     if (!done) {
         c->setup_at = instant_add_ms(now, SETUP_RETRY_MS);
         if (m->answer == ZK_NO_NODE) {
             c->setup_next = 0; /* a parent went away meanwhile */
-        } else if (m->answer == ZK_REFUSED) {
-            log_event(LOG_LEVEL_ERROR, "ZooKeeper refuses set-up", "root=%s error=%s",
-                      log_quote(c->root).text, log_quote(zk_client_rc_name(m->rc)).text);
+        } else if (m->answer == ZK_FORBIDDEN || m->answer == ZK_REFUSED) {
+            /* Another session after a backoff: it reads zookeeper_digest_file again. */
+            give_up_setup(c, op, m, now);
         }
         return;
     }
@@ -382,7 +422,8 @@ static bool look_at_link(struct coord *c, instant now)
     enum zk_link link = zk_client_link(c->client);
     bool thinks_up =
         c->phase == PHASE_SETUP || c->phase == PHASE_READY || c->phase == PHASE_CONFIRMING;
-    if (link == ZK_LINK_ENDED || (link == ZK_LINK_UP) != thinks_up) {
+    bool dead = link == ZK_LINK_ENDED || link == ZK_LINK_REFUSED;
+    if (dead || (link == ZK_LINK_UP) != thinks_up) {
         session_on_link(c, link, now);
     }
     return c->client != NULL && link == ZK_LINK_UP;
@@ -417,6 +458,7 @@ void session_tick(struct coord *c, instant now)
         !c->setup_running && !instant_before(now, c->setup_at)) {
         send_setup(c);
     }
+    access_tick(c);
     bool beats = c->phase == PHASE_READY || c->phase == PHASE_CONFIRMING ||
                  (c->phase == PHASE_SETUP && setup_is_done(c));
     if (beats && !c->heartbeat_sent && !instant_before(now, c->heartbeat_at)) {

@@ -11,8 +11,13 @@
 
 #include "canceller.h"
 #include "coord.h"
+#include "http_scheduler.h"
 #include "log.h"
 #include "notify.h"
+#include "observer.h"
+#include "process_metrics.h"
+#include "reload.h"
+#include "scheduler_metrics.h"
 #include "scope.h"
 
 #define LOOK_MS       1000 /* between two looks at the loops */
@@ -21,8 +26,11 @@
 #define URGENT_MAX    (4 * COORD_SCOPES_MAX)
 
 struct scheduler {
-    const struct scheduler_settings *settings;
+    const char *path;                          /* of the settings file */
+    const struct scheduler_settings *settings; /* as at the start; parts borrow from them */
+    struct scheduler_settings *reloaded;       /* in force since a SIGHUP; NULL: as at the start */
     const char *kafka_properties[SETTING_LIST_MAX + 1];
+    const char *kafka_secret_files[SETTING_LIST_MAX + 1];
     struct inbox *urgent;
     struct coord *coord;
     struct scope *scopes[COORD_SCOPES_MAX];
@@ -30,6 +38,9 @@ struct scheduler {
     bool joined[COORD_SCOPES_MAX];
     size_t count;
     struct canceller *canceller;
+    struct observer *observer;
+    struct scheduler_http *http; /* NULL: none wanted */
+    _Atomic int64_t looked_ns;   /* when the main loop last looked */
     int signals;
     bool stopping;
     instant stop_until;
@@ -64,6 +75,7 @@ static enum status make_scope(struct scheduler *d, const char *name, struct erro
     const struct scope_options options = {
         .name = name,
         .member = s->name,
+        .url = s->advertised_url,
         .coord = d->coord,
         .conninfo = s->database,
         .password_file = s->database_password_file,
@@ -77,6 +89,7 @@ static enum status make_scope(struct scheduler *d, const char *name, struct erro
         .brokers = s->kafka_brokers,
         .topic = s->kafka_topic,
         .properties = d->kafka_properties,
+        .secret_files = d->kafka_secret_files,
         .relay_window = (size_t)s->relay_window,
     };
     enum status status = scope_new(&options, &d->scopes[d->count], err);
@@ -92,6 +105,9 @@ static enum status make_parts(struct scheduler *d, struct error *err)
     for (size_t i = 0; i < s->kafka_properties.count; i++) {
         d->kafka_properties[i] = s->kafka_properties.items[i];
     }
+    for (size_t i = 0; i < s->kafka_secret_files.count; i++) {
+        d->kafka_secret_files[i] = s->kafka_secret_files.items[i];
+    }
     sigset_t set;
     signals_of_interest(&set);
     d->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -106,11 +122,53 @@ static enum status make_parts(struct scheduler *d, struct error *err)
                                           .margin_ms = s->lease_margin_ms,
                                           .name = s->name,
                                           .url = s->advertised_url,
+                                          .digest_file = s->zookeeper_digest_file,
                                           .urgent = d->urgent};
     enum status status = coord_new(&options, &d->coord, err);
     for (size_t i = 0; i < s->scopes.count && status == STATUS_OK; i++) {
         status = make_scope(d, s->scopes.items[i], err);
     }
+    return status;
+}
+
+/* For the metrics page: what is true now. */
+static void collect(void *scheduler)
+{
+    struct scheduler *d = scheduler;
+    instant now = clock_now();
+    instant until = lease_until(coord_lease(d->coord));
+    for (size_t i = 0; i < d->count; i++) {
+        struct scope_snapshot view = scope_read(d->scopes[i]);
+        scope_metrics_set(&view, now);
+    }
+    metric_set(scheduler_metric(SCHEDULER_STALL, "coord", NULL), coord_stall_s(d->coord));
+    metric_set(scheduler_metric(SCHEDULER_LEASE_SECONDS, NULL, NULL),
+               instant_before(now, until) ? metric_seconds_since(now, until) : 0);
+    observer_collect(d->observer);
+}
+
+static enum status start_metrics(struct scheduler *d, struct error *err)
+{
+    const struct scheduler_settings *s = d->settings;
+    const struct observer_options options = {.conninfo = s->database,
+                                             .password_file = s->database_password_file,
+                                             .scopes = &s->scopes,
+                                             .observe_ms = s->observe_ms,
+                                             .connect_ms = s->database_connect_ms,
+                                             .statement_ms = s->database_statement_ms};
+    enum status status = observer_start(&options, &d->observer, err);
+    if (status == STATUS_OK && (metrics_collect_from(process_metrics_collect, NULL) != STATUS_OK ||
+                                metrics_collect_from(collect, d) != STATUS_OK)) {
+        status = error_set(err, STATUS_FATAL, "too many collectors of metrics");
+    }
+    return status;
+}
+
+static enum status stop_metrics(struct scheduler *d, instant until)
+{
+    metrics_collect_no_more(collect, d);
+    enum status status = observer_stop(d->observer, until);
+    d->observer = status == STATUS_OK ? NULL : d->observer;
     return status;
 }
 
@@ -123,7 +181,24 @@ static enum status start_parts(struct scheduler *d, struct error *err)
     for (size_t i = 0; i < d->count && status == STATUS_OK; i++) {
         status = scope_start(d->scopes[i], err);
     }
+    if (status == STATUS_OK) {
+        status = start_metrics(d, err);
+    }
     return status;
+}
+
+/* Before the others, so that a port in use ends the start while nothing has been enrolled. */
+static enum status start_http(struct scheduler *d, struct error *err)
+{
+    const struct scheduler_http_options options = {.settings = d->settings,
+                                                   .coord = d->coord,
+                                                   .coord_late_ms = COORD_LATE_MS,
+                                                   .stuck_ms = d->settings->stuck_ms,
+                                                   .scopes = d->scopes,
+                                                   .count = d->count,
+                                                   .looked_ns = &d->looked_ns};
+    atomic_store(&d->looked_ns, clock_now().ns);
+    return scheduler_http_start(&options, &d->http, err);
 }
 
 /* Watching ----------------------------------------------------------------------------------- */
@@ -198,12 +273,44 @@ static void log_scopes(struct scheduler *d)
 static void look(struct scheduler *d)
 {
     instant now = clock_now();
+    atomic_store(&d->looked_ns, now.ns);
     bool turn = loops_turn(d, now);
     if (turn && d->watchdog_ms > 0 && instant_ms_between(d->fed_at, now) >= d->watchdog_ms / 3) {
         notify_watchdog();
         d->fed_at = now;
     }
     tell_status(d);
+}
+
+/* Settings that change ----------------------------------------------------------------------- */
+
+static const struct scheduler_settings *settings_in_force(const struct scheduler *d)
+{
+    return d->reloaded != NULL ? d->reloaded : d->settings;
+}
+
+static void reload(struct scheduler *d)
+{
+    const struct reload reload = {.spec = &scheduler_spec,
+                                  .path = d->path,
+                                  .counted = &SCHEDULER_FAMILIES[SCHEDULER_RELOADS]};
+    void *fresh = NULL;
+    if (d->stopping) {
+        log_event(LOG_LEVEL_WARN, "SIGHUP: stopping, settings are not read again", NULL);
+        return;
+    }
+    notify_reloading();
+    if (reload_read(&reload, settings_in_force(d), &fresh) == STATUS_OK) {
+        free(d->reloaded);
+        d->reloaded = fresh;
+        const struct scope_bounds bounds = {.establish_ms = d->reloaded->establish_ms,
+                                            .unhealthy_ms = d->reloaded->database_unhealthy_ms,
+                                            .drain_ms = d->reloaded->drain_ms};
+        for (size_t i = 0; i < d->count; i++) {
+            scope_set_bounds(d->scopes[i], &bounds);
+        }
+    }
+    notify_ready();
 }
 
 /* Stopping ----------------------------------------------------------------------------------- */
@@ -213,7 +320,7 @@ static void ask_stop(struct scheduler *d, const char *why)
     log_event(LOG_LEVEL_INFO, "stopping", "reason=%s", why);
     notify_stopping();
     d->stopping = true;
-    d->stop_until = instant_add_ms(clock_now(), d->settings->stop_ms);
+    d->stop_until = instant_add_ms(clock_now(), settings_in_force(d)->stop_ms);
     for (size_t i = 0; i < d->count; i++) {
         scope_ask_stop(d->scopes[i]);
     }
@@ -225,8 +332,7 @@ static enum status take_signals(struct scheduler *d, struct error *err)
     struct signalfd_siginfo info;
     while (read(d->signals, &info, sizeof info) == (ssize_t)sizeof info) {
         if (info.ssi_signo == SIGHUP) {
-            log_event(LOG_LEVEL_WARN, "reload is not supported yet: restart to apply settings",
-                      NULL);
+            reload(d);
         } else if (info.ssi_signo == SIGUSR1) {
             log_scopes(d);
         } else if (d->stopping) {
@@ -278,6 +384,13 @@ static enum status main_loop(struct scheduler *d, struct error *err)
 static enum status end_parts(struct scheduler *d, struct error *err)
 {
     instant until = instant_add_ms(clock_now(), CLOSE_MS);
+    if (scheduler_http_stop(d->http, until) != STATUS_OK) {
+        return error_set(err, STATUS_TIMEOUT, "an HTTP request did not end");
+    }
+    d->http = NULL;
+    if (stop_metrics(d, until) != STATUS_OK) {
+        return error_set(err, STATUS_TIMEOUT, "the observer did not end");
+    }
     for (size_t i = 0; i < d->count; i++) {
         if (scope_join(d->scopes[i], until) != STATUS_OK) {
             return error_set(err, STATUS_TIMEOUT, "a scope thread did not end");
@@ -300,22 +413,28 @@ static void free_parts(struct scheduler *d)
     }
     coord_free(d->coord);
     inbox_free(d->urgent);
+    free(d->reloaded);
     if (d->signals >= 0) {
         (void)close(d->signals);
     }
     free(d);
 }
 
-enum status scheduler_run(const struct scheduler_settings *settings, struct error *err)
+enum status scheduler_run(const char *path, const struct scheduler_settings *settings,
+                          struct error *err)
 {
     struct scheduler *d = calloc(1, sizeof *d);
     if (d == NULL) {
         return error_set(err, STATUS_FATAL, "out of memory");
     }
+    d->path = path;
     d->settings = settings;
     d->signals = -1;
     d->watchdog_ms = notify_watchdog_ms();
     enum status status = make_parts(d, err);
+    if (status == STATUS_OK) {
+        status = start_http(d, err);
+    }
     if (status != STATUS_OK) {
         free_parts(d);
         return status;

@@ -35,6 +35,21 @@ const char *gap_reason_name(enum gap_reason reason)
         return "misfire_age";
     case GAP_PROBLEM_MENDED:
         return "problem_mended";
+    case GAP_PAUSED:
+        return "paused";
+    }
+    return "unknown";
+}
+
+const char *plan_cause_name(enum plan_cause cause)
+{
+    switch (cause) {
+    case PLAN_ON_TIME:
+        return "schedule";
+    case PLAN_MISFIRE:
+        return "misfire";
+    case PLAN_EDIT:
+        return "edit";
     }
     return "unknown";
 }
@@ -42,6 +57,25 @@ const char *gap_reason_name(enum gap_reason reason)
 static utc_us utc_later(utc_us a, utc_us b)
 {
     return a.us > b.us ? a : b; /* UTC_NONE is earlier than any */
+}
+
+static utc_us utc_earlier(utc_us a, utc_us b)
+{
+    return a.us < b.us ? a : b;
+}
+
+/* Firings are looked for strictly after it. */
+static utc_us base_of(const struct plan_subject *s)
+{
+    return utc_later((utc_us){s->switched_at.us - 1}, s->last_fire_at);
+}
+
+static enum misfire misfire_of(const struct plan_subject *s)
+{
+    if (s->misfire != MISFIRE_DEFAULT) {
+        return s->misfire;
+    }
+    return s->form == KEY_DATE ? MISFIRE_RUN_ALL : MISFIRE_RUN_LATEST;
 }
 
 /* a - b without overflow at the ends of the number line. */
@@ -93,8 +127,7 @@ static void window_pop(struct pass *p)
 static bool firing_settle(struct pass *p, const struct firing *f, char ret_key[KEY_MAX_BYTES])
 {
     key_format(p->subject->form, f, ret_key);
-    /* A rule that is being mended may repeat keys; its firings are only counted. */
-    if (!p->subject->mend && strcmp(ret_key, p->previous_key) == 0) {
+    if (strcmp(ret_key, p->previous_key) == 0) {
         p->duplicate = true;
         return false;
     }
@@ -102,6 +135,14 @@ static bool firing_settle(struct pass *p, const struct firing *f, char ret_key[K
     p->result.moved = true;
     p->result.last = *f;
     return true;
+}
+
+static enum plan_cause cause_of(const struct pass *p, const struct firing *f, bool missed)
+{
+    if (missed) {
+        return PLAN_MISFIRE;
+    }
+    return f->at.us < p->subject->effective_from.us ? PLAN_EDIT : PLAN_ON_TIME;
 }
 
 static bool emit_run(struct pass *p, const struct firing *f, bool missed)
@@ -117,7 +158,7 @@ static bool emit_run(struct pass *p, const struct firing *f, bool missed)
     out->subject = p->number;
     out->firing = *f;
     out->window_start = p->previous;
-    out->missed = missed;
+    out->cause = cause_of(p, f, missed);
     p->sink->firing_count++;
     p->previous = f->at;
     return true;
@@ -173,10 +214,7 @@ static bool window_settle(struct pass *p, bool newer)
 static bool firing_take(struct pass *p, const struct firing *f)
 {
     const struct plan_subject *s = p->subject;
-    if (s->mend) {
-        return emit_gap(p, f, GAP_PROBLEM_MENDED);
-    }
-    int64_t late = utc_us_between(f->at, p->now);
+    int64_t late = utc_us_between(utc_later(f->at, s->effective_from), p->now);
     if (late <= s->misfire_grace_us) {
         return window_settle(p, true) && emit_run(p, f, false);
     }
@@ -185,6 +223,9 @@ static bool firing_take(struct pass *p, const struct firing *f)
     }
     if (p->misfire == MISFIRE_RUN_ALL && late > s->misfire_age_us) {
         return emit_gap(p, f, GAP_MISFIRE_AGE);
+    }
+    if (p->window_max == 0) {
+        return emit_gap(p, f, overflow_reason(p));
     }
     if (p->window_count == p->window_max) {
         if (!emit_gap(p, window_oldest(p), overflow_reason(p))) {
@@ -196,10 +237,40 @@ static bool firing_take(struct pass *p, const struct firing *f)
     return true;
 }
 
+/* Everything before `until` is one gap, by counting: a minute schedule may be paused for a year. */
+static void pass_withhold(struct pass *p)
+{
+    const struct plan_subject *s = p->subject;
+    struct rule_bounds bounds = {s->starts_at, s->ends_at};
+    utc_us base = base_of(s);
+    utc_us end = utc_is_finite(s->until) ? s->until : (utc_us){p->now.us + 1};
+    struct firing first = rule_next_within(s->rule, base, bounds);
+    struct firing last = rule_last_within(s->rule, base, end, bounds);
+    p->result.work = 1;
+    p->result.reached_until = true;
+    p->result.next = first;
+    if (!last.found) {
+        return;
+    }
+    struct planned_gap *g = &p->sink->gaps[p->sink->gap_count++];
+    *g = (struct planned_gap){
+        .subject = p->number,
+        .from = first.at,
+        .to = last.at,
+        .firings = rule_count_within(s->rule, base, end, bounds),
+        .reason = s->withheld_reason,
+    };
+    key_format(s->form, &first, g->from_key);
+    key_format(s->form, &last, g->to_key);
+    p->result.moved = true;
+    p->result.last = last;
+    p->result.next = rule_next_within(s->rule, last.at, bounds);
+}
+
 static void pass_run(struct pass *p)
 {
     const struct plan_subject *s = p->subject;
-    utc_us base = utc_later(s->switched_at, s->last_fire_at);
+    utc_us base = base_of(s);
     size_t most = s->work_max > p->window_max ? s->work_max : p->window_max + 1;
     struct rule_bounds bounds = {s->starts_at, s->ends_at};
     struct firing f = rule_next_within(s->rule, base, bounds);
@@ -217,7 +288,7 @@ static void pass_run(struct pass *p)
         }
     }
     if (going && !due) {
-        (void)window_settle(p, false);
+        (void)window_settle(p, s->later.missed + s->later.live > 0);
     }
     /* Undecided or refused by the sink: the next pass begins with the oldest of them. */
     p->result.more = due || p->window_count > 0;
@@ -233,12 +304,10 @@ enum status plan_schedule(const struct plan_subject *s, utc_us now, size_t subje
         sink->gap_max - sink->gap_count < PLAN_GAPS_A_SCHEDULE) {
         return error_set(err, STATUS_FULL, "the batch is full");
     }
-    enum misfire misfire = s->misfire;
-    if (misfire == MISFIRE_DEFAULT) {
-        misfire = s->form == KEY_DATE ? MISFIRE_RUN_ALL : MISFIRE_RUN_LATEST;
-    }
-    int32_t max = s->misfire_max < 1 ? 1 : s->misfire_max;
+    int64_t max = s->misfire_max < 1 ? 1 : s->misfire_max;
     max = max > PLANNER_MISSED_MAX ? PLANNER_MISSED_MAX : max;
+    max = s->later.missed < max ? max - s->later.missed : 0;
+    enum misfire misfire = misfire_of(s);
     struct pass p = {
         .subject = s,
         .now = now,
@@ -251,7 +320,11 @@ enum status plan_schedule(const struct plan_subject *s, utc_us now, size_t subje
         .gaps_before = sink->gap_count,
         .previous = s->last_fire_at,
     };
-    pass_run(&p);
+    if (s->withheld) {
+        pass_withhold(&p);
+    } else {
+        pass_run(&p);
+    }
     if (p.duplicate) {
         sink->firing_count = p.firings_before;
         sink->gap_count = p.gaps_before;
@@ -263,34 +336,32 @@ enum status plan_schedule(const struct plan_subject *s, utc_us now, size_t subje
     return STATUS_OK;
 }
 
-enum status plan_switch_find(const struct plan_edit *e, struct plan_switch *ret_switch,
-                             struct error *err)
+struct plan_later plan_later_add(const struct plan_subject *s, utc_us now, struct plan_later newer)
 {
-    struct plan_switch w = {
-        .switched_at = utc_later(e->effective_from, e->last_fire_at),
-        .has_form = e->has_form,
-        .form = e->form,
-    };
-    *ret_switch = w;
-    if (e->rule == NULL) {
-        return STATUS_OK;
+    struct rule_bounds bounds = {s->starts_at, s->ends_at};
+    utc_us base = base_of(s);
+    utc_us end = utc_earlier(s->until, (utc_us){now.us + 1});
+    utc_us grace = utc_later(base, (utc_us){now.us - s->misfire_grace_us - 1});
+    utc_us age = utc_later(base, (utc_us){now.us - s->misfire_age_us - 1});
+    if (s->withheld) {
+        return newer;
     }
-    enum key_form needed = key_form_of_rule(e->rule);
-    if (e->has_form && needed > e->form) {
-        return error_set(err, STATUS_INVALID,
-                         "this schedule's firings are known by their %s, and the new rule fires "
-                         "more often than that; make a new schedule for it",
-                         e->form == KEY_DATE ? "date" : "minute");
+    int64_t live = rule_count_within(s->rule, grace, end, bounds);
+    int64_t missed = rule_count_within(s->rule, base, end, bounds) - live;
+    int64_t run = 0;
+    switch (misfire_of(s)) {
+    case MISFIRE_DEFAULT:
+    case MISFIRE_SKIP:
+        break;
+    case MISFIRE_RUN_LATEST:
+        run = missed > 0 && live == 0 && newer.missed == 0 && newer.live == 0 ? 1 : 0;
+        break;
+    case MISFIRE_RUN_ALL:
+        run = rule_count_within(s->rule, age, end, bounds) - live;
+        if (run > s->misfire_max - newer.missed) {
+            run = s->misfire_max > newer.missed ? s->misfire_max - newer.missed : 0;
+        }
+        break;
     }
-    w.has_form = true;
-    w.form = e->has_form ? e->form : needed;
-    w.next =
-        rule_next_within(e->rule, w.switched_at, (struct rule_bounds){e->starts_at, e->ends_at});
-    if (!w.next.found && e->once && utc_is_none(e->last_fire_at)) {
-        return error_set(err, STATUS_INVALID,
-                         "nothing will fire: the time was past when the schedule was written, or "
-                         "lies outside of starts_at and ends_at");
-    }
-    *ret_switch = w;
-    return STATUS_OK;
+    return (struct plan_later){newer.missed + run, newer.live + live};
 }

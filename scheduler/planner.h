@@ -10,7 +10,8 @@
  *   skip        missed ones become a gap
  * Whether a firing runs depends only on the firings after it. So a pass may stop anywhere, as long
  * as it stops before the first firing whose successors it has not seen: the outcome is the same as
- * that of one long pass. */
+ * that of one long pass. And so a version that an edit ends must know what runs under the versions
+ * behind it (struct plan_later), or an edit in an outage would run more than no edit. */
 #ifndef RS_PLANNER_H
 #define RS_PLANNER_H
 
@@ -43,31 +44,55 @@ enum gap_reason {
     GAP_MISFIRE_MAX,
     GAP_MISFIRE_AGE,
     GAP_PROBLEM_MENDED, /* due while the schedule had a problem */
+    GAP_PAUSED,         /* due while the schedule was paused */
 };
 const char *gap_reason_name(enum gap_reason reason);
+
+/* What runs under the versions behind this one, which are not taken in yet: every one of their
+ * firings is newer than all of this version's. */
+struct plan_later {
+    int64_t missed; /* missed firings that run by their policy */
+    int64_t live;   /* firings that are due and not missed */
+};
 
 /* One schedule under one version. */
 struct plan_subject {
     const struct rule *rule; /* borrowed */
     enum key_form form;
     utc_us last_fire_at; /* latest firing dealt with; UTC_NONE: none yet */
-    utc_us switched_at;  /* this version plans strictly after it */
-    utc_us starts_at;    /* no firing before; UTC_NONE: open */
-    utc_us ends_at;      /* no firing at or after; UTC_NONE: open */
+    utc_us switched_at;  /* this version plans from it on, and strictly after last_fire_at */
+    /* When the version was made; UTC_NONE: long ago. A firing before it was called for by the edit
+     * (plan_switch_find) and counts as due at that instant. */
+    utc_us effective_from;
+    utc_us starts_at; /* no firing before; UTC_NONE: open */
+    utc_us ends_at;   /* no firing at or after; UTC_NONE: open */
     enum misfire misfire;
     int32_t misfire_max; /* 1 to PLANNER_MISSED_MAX */
     int64_t misfire_age_us;
     int64_t misfire_grace_us;
-    utc_us until;    /* a newer version begins: only firings before it; UTC_UNBOUNDED */
-    bool mend;       /* this version had a problem: all its due firings become a gap */
+    utc_us until;            /* a newer version begins: only firings before it; UTC_UNBOUNDED */
+    struct plan_later later; /* of the versions from `until` on */
+    bool withheld;           /* nothing of this version runs: what was due is one gap */
+    enum gap_reason withheld_reason;
     size_t work_max; /* firings to look at; at least misfire_max + 1 are */
 };
+
+/* `newer` and what would run under this version besides: fold the versions, newest first.
+ * s->until bounds the version; a withheld one adds nothing. Work: by days (rule_count_within). */
+struct plan_later plan_later_add(const struct plan_subject *s, utc_us now, struct plan_later newer);
+
+enum plan_cause {
+    PLAN_ON_TIME,
+    PLAN_MISFIRE,
+    PLAN_EDIT, /* an edit moved its time into the past of its own date */
+};
+const char *plan_cause_name(enum plan_cause cause); /* occurrence.cause */
 
 struct planned_firing {
     size_t subject; /* caller's number of the schedule */
     struct firing firing;
     utc_us window_start; /* the firing before, whatever became of it; UTC_NONE: none */
-    bool missed;         /* cause misfire, otherwise schedule */
+    enum plan_cause cause;
     char key[KEY_MAX_BYTES];
 };
 
@@ -115,26 +140,52 @@ MUST_USE enum status plan_schedule(const struct plan_subject *s, utc_us now, siz
 struct plan_edit {
     const struct rule *rule; /* NULL: the version ends the schedule */
     bool once;               /* kind once */
+    bool paused;             /* nothing will run until another edit */
     bool has_form;           /* an earlier version has fixed the key form */
     enum key_form form;
     utc_us effective_from;
     utc_us last_fire_at; /* UTC_NONE: nothing was ever planned */
     utc_us starts_at, ends_at;
+    bool has_next; /* the version before would have fired again, first for next_nominal */
+    struct local_time next_nominal;
+    char highest_key[KEY_MAX_BYTES]; /* of the schedule's own occurrences; "": there is none */
 };
 
 struct plan_switch {
     utc_us switched_at;
-    struct firing next; /* found = false: none */
+    struct firing next; /* found = false: none; of a paused version: what would come next */
     bool has_form;
     enum key_form form;
+    bool doubtful; /* next may repeat a key: settle it with plan_candidates */
 };
 
-/* Where the new version begins: strictly after max(effective_from, last firing dealt with), so that
- * the firings before it stay the old version's. Call it only once the old version has planned
+/* Where the new version begins: at effective_from, but after the last firing dealt with, so that
+ * what was due before stays the old version's. Call it only once the old version has planned
  * everything due before effective_from.
+ * Date keys: a date that the old version would still have fired, and whose time under the new rule
+ * is past already, is not passed over. The version begins at that firing, which is due at once.
  * Returns: OK; INVALID (the version cannot be planned; the text is its problem. *ret_switch is set
  * all the same, without a next firing). */
 MUST_USE enum status plan_switch_find(const struct plan_edit *e, struct plan_switch *ret_switch,
                                       struct error *err);
+
+/* A zone change or a rule moved to later on the same day can make the new version's first firings
+ * fall under keys that exist. These are the ones in doubt, for the caller to look up. */
+#define PLAN_CANDIDATES_MAX 2000 /* minutes by which two zones differ at most, and some */
+struct plan_candidates {
+    struct firing firings[PLAN_CANDIDATES_MAX];
+    char keys[PLAN_CANDIDATES_MAX][KEY_MAX_BYTES];
+    bool taken[PLAN_CANDIDATES_MAX]; /* the caller's answer: an occurrence has this key */
+    size_t count;
+};
+void plan_candidates_fill(const struct plan_edit *e, const struct plan_switch *w,
+                          struct plan_candidates *ret_candidates);
+
+/* Date keys: begin at the first date that is free; a finer key that exists is a problem, because a
+ * whole stretch of firings would make nothing.
+ * Returns: OK; INVALID, as plan_switch_find. */
+MUST_USE enum status plan_candidates_settle(const struct plan_edit *e,
+                                            const struct plan_candidates *c, struct plan_switch *w,
+                                            struct error *err);
 
 #endif

@@ -74,13 +74,20 @@ static enum status subject_fill(const struct due_row *row, const struct rule *ru
         .misfire_max = row->misfire_max,
         .misfire_age_us = row->misfire_age_us,
         .misfire_grace_us = row->misfire_grace_us,
+        .effective_from = row->effective_from,
         .until = bounds.until,
-        .mend = bounds.mend,
+        .later = bounds.later,
+        .withheld = bounds.withheld,
+        .withheld_reason = bounds.reason,
         .work_max = PLANNER_WORK_MAX,
     };
     s.form = key_form_of_rule(rule);
     if (row->key_form[0] != '\0' && !key_form_parse(row->key_form, &s.form)) {
         return error_set(err, STATUS_INVALID, "unknown key form \"%s\"", row->key_form);
+    }
+    if (key_form_of_rule(rule) > s.form) {
+        return error_set(err, STATUS_INVALID, "the rule is finer than the schedule's keys, %s",
+                         row->key_form);
     }
     if (!misfire_parse(row->misfire, &s.misfire)) {
         return error_set(err, STATUS_INVALID, "unknown misfire policy \"%s\"", row->misfire);
@@ -101,7 +108,7 @@ enum status plan_batch_add(struct plan_batch *b, const struct due_row *row, utc_
     struct plan_entry e = {
         .version = row->version,
         .step = row->step,
-        .mend = bounds.mend,
+        .withheld = bounds.withheld,
         .firing_begin = b->sink.firing_count,
         .gap_begin = b->sink.gap_count,
     };
@@ -124,4 +131,17 @@ enum status plan_batch_add(struct plan_batch *b, const struct due_row *row, utc_
     b->work += e.result.work;
     b->entries[b->count++] = e;
     return STATUS_OK;
+}
+
+struct plan_later plan_later_add_row(const struct due_row *row, utc_us now, utc_us until,
+                                     struct zone_set *zones, struct plan_later newer)
+{
+    struct rule rule;
+    struct plan_subject subject;
+    struct plan_bounds bounds = {.until = until, .withheld = row->paused || row->ended};
+    enum status s = stored_rule_parse(&row->rule, zones, &rule, NULL);
+    if (s == STATUS_OK) {
+        s = subject_fill(row, &rule, bounds, &subject, NULL);
+    }
+    return s == STATUS_OK ? plan_later_add(&subject, now, newer) : newer;
 }

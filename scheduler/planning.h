@@ -20,6 +20,7 @@ struct planning_options {
     const char *tz_directory;  /* NULL: the system's */
     int64_t statement_ms;      /* deadline of one statement */
     size_t batch_schedules;    /* schedules a plan_batch call, at most 1000 */
+    int64_t look_ms;           /* look for edits and requests as often; 0: 30 s */
 };
 
 /* Owns: planning_free. NULL when out of memory. */

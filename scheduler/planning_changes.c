@@ -5,11 +5,22 @@
 #include <stdio.h>
 #include <string.h>
 
+#define AHEAD_VERSIONS  20 /* newest versions of a schedule that are asked what they run */
+#define AHEAD_SCHEDULES (PLAN_AHEAD_MAX / AHEAD_VERSIONS)
+#define DOUBTS_MAX      64 /* edits whose keys are looked up in one pass: a call each */
+
 enum change_course {
     CHANGE_TAKE, /* nothing due is left under the old version */
     CHANGE_PLAN, /* the old version plans up to effective_from first */
-    CHANGE_MEND, /* the old version had a problem: its due firings become a gap first */
+    CHANGE_GAP,  /* it was paused or had a problem: its due firings become a gap first */
     CHANGE_WAIT, /* not in this pass */
+};
+
+/* One pass over the edits. */
+struct change_pass {
+    enum change_course courses[PLAN_SCHEDULES_MAX];
+    struct plan_later later[PLAN_SCHEDULES_MAX]; /* PLAN: what runs under the versions behind */
+    unsigned doubts;
 };
 
 static enum change_course course_of(const struct planning *p, const struct change_row *c,
@@ -18,9 +29,8 @@ static enum change_course course_of(const struct planning *p, const struct chang
     if (rest_is_on(&p->rest, c->schedule, now)) {
         return CHANGE_WAIT;
     }
-    if (c->has_progress && c->has_problem) {
-        const struct rest *r = rest_find(&p->rest, c->schedule);
-        return r != NULL && r->failures > 0 ? CHANGE_TAKE : CHANGE_MEND;
+    if (c->has_progress && (c->has_problem || c->was_paused)) {
+        return CHANGE_GAP;
     }
     bool due_before = c->has_progress && !utc_is_none(c->next_fire_at) &&
                       c->next_fire_at.us < c->effective_from.us;
@@ -36,71 +46,137 @@ static size_t change_find(const struct change_rows *rows, const char *schedule)
     return i;
 }
 
-/* Plan one schedule under its old version. Says what becomes of the edit in this pass. */
-static enum status old_version_plan(struct planning *p, const struct due_row *row,
-                                    const struct change_row *change, enum change_course *course,
+/* Fold the versions ahead of each schedule, which come newest first. */
+static void ahead_fold(struct planning *p, struct change_pass *pass, utc_us now)
+{
+    const struct due_rows *rows = &p->ahead;
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct due_row *row = &rows->rows[i];
+        bool newest = i == 0 || strcmp(rows->rows[i - 1].schedule, row->schedule) != 0;
+        utc_us until = newest ? UTC_UNBOUNDED : rows->rows[i - 1].effective_from;
+        size_t c = change_find(&p->changes, row->schedule);
+        if (c < p->changes.count) {
+            pass->later[c] = plan_later_add_row(row, now, until, p->zones, pass->later[c]);
+        }
+    }
+}
+
+static enum status ahead_read(struct planning *p, struct change_pass *pass, struct error *err)
+{
+    enum status s = STATUS_OK;
+    size_t i = 0;
+    while (s == STATUS_OK && i < p->changes.count) {
+        const char *names[AHEAD_SCHEDULES];
+        size_t count = 0;
+        for (; i < p->changes.count && count < AHEAD_SCHEDULES; i++) {
+            if (pass->courses[i] == CHANGE_PLAN) {
+                names[count++] = p->changes.rows[i].schedule;
+            }
+        }
+        struct versions_wanted wanted = {
+            .names = names, .count = count, .ahead = true, .limit = AHEAD_VERSIONS};
+        struct store_call call;
+        if (count > 0) {
+            s = planning_call(p, &call, err);
+            s = s == STATUS_OK ? store_versions(&call, &wanted, &p->ahead, err) : s;
+            if (s == STATUS_OK) {
+                ahead_fold(p, pass, p->changes.now);
+            }
+        }
+    }
+    return s;
+}
+
+/* The rule in force names no firings. What another would have fired meanwhile is what people miss:
+ * that is the gap (I3). The mended rule says it, or, when the schedule ends, the latest before. */
+static enum status gap_add_by_other(struct planning *p, const struct due_row *row,
+                                    const struct change_row *change, struct plan_bounds bounds,
                                     struct error *err)
 {
-    struct plan_batch *b = p->batch;
-    struct plan_bounds bounds = {change->effective_from, *course == CHANGE_MEND};
-    enum status s = plan_batch_add(b, row, p->due.now, bounds, p->zones, err);
-    if (s == STATUS_INVALID && *course == CHANGE_MEND && !change->ended) {
-        /* The broken rule names no firings. What the mended one would have fired meanwhile is what
-         * people miss: that is the gap (I3). */
-        struct due_row mended = *row;
-        mended.rule = change->rule;
-        s = plan_batch_add(b, &mended, p->due.now, bounds, p->zones, err);
+    struct due_row other = *row;
+    if (!change->ended) {
+        other.rule = change->rule;
+        return plan_batch_add(p->batch, &other, p->due.now, bounds, p->zones, err);
     }
+    const char *names[] = {row->schedule};
+    struct versions_wanted wanted = {.names = names, .count = 1, .limit = AHEAD_VERSIONS};
+    struct store_call call;
+    enum status s = planning_call(p, &call, err);
+    if (s == STATUS_OK) {
+        s = store_versions(&call, &wanted, &p->ahead, err);
+    }
+    if (s != STATUS_OK) {
+        return s == STATUS_INVALID ? STATUS_AGAIN : s;
+    }
+    s = STATUS_INVALID;
+    for (size_t i = 0; s == STATUS_INVALID && i < p->ahead.count; i++) {
+        if (!p->ahead.rows[i].ended) {
+            other.rule = p->ahead.rows[i].rule;
+            s = plan_batch_add(p->batch, &other, p->due.now, bounds, p->zones, err);
+        }
+    }
+    return s;
+}
+
+/* Plan one schedule under its old version. Says what becomes of the edit in this pass. */
+static enum status old_version_plan(struct planning *p, const struct due_row *row,
+                                    struct change_pass *pass, size_t index, struct error *err)
+{
+    const struct change_row *change = &p->changes.rows[index];
+    enum change_course *course = &pass->courses[index];
+    struct plan_batch *b = p->batch;
+    struct plan_bounds bounds = {
+        .until = change->effective_from,
+        .later = pass->later[index],
+        .withheld = *course == CHANGE_GAP,
+        .reason = change->has_problem ? GAP_PROBLEM_MENDED : GAP_PAUSED,
+    };
+    enum status s = plan_batch_add(b, row, p->due.now, bounds, p->zones, err);
+    if (s == STATUS_INVALID && bounds.withheld) {
+        s = gap_add_by_other(p, row, change, bounds, err);
+    }
+    enum change_course was = *course;
+    *course = CHANGE_WAIT;
     if (s == STATUS_CORRUPT) {
-        *course = CHANGE_WAIT;
         planning_cannot_here(p, row->schedule, err != NULL ? err->text : "");
         return STATUS_OK;
     }
     if (s == STATUS_FULL) {
-        *course = CHANGE_WAIT;
         p->result.more = b->count > 0;
         return STATUS_OK;
     }
+    if (s == STATUS_INVALID && was == CHANGE_GAP) {
+        /* No rule names firings: the gap waits for one that does. */
+        *course = CHANGE_TAKE;
+        return STATUS_OK;
+    }
     if (s == STATUS_INVALID) {
-        /* Neither the old rule nor the new one names firings: the gap waits for one that does. */
-        if (*course == CHANGE_MEND) {
-            *course = CHANGE_TAKE;
-            return STATUS_OK;
-        }
-        *course = CHANGE_WAIT;
         struct error why = {0};
         if (err != NULL) {
             why = *err;
         }
         return planning_blame(p, row->schedule, row->step, why.text, err);
     }
-    if (s != STATUS_OK) {
-        return s;
-    }
-    const struct plan_entry *e = &b->entries[b->count - 1];
-    if (!e->result.moved) {
+    if (s == STATUS_OK && !b->entries[b->count - 1].result.moved) {
         /* Nothing to write. Not at `until` although nothing is due: the database clock went back
          * behind the edit; it waits until its time comes again. */
-        *course = e->mend || e->result.reached_until ? CHANGE_TAKE : CHANGE_WAIT;
+        *course = b->entries[b->count - 1].result.reached_until ? CHANGE_TAKE : CHANGE_WAIT;
         b->count--;
-    } else {
-        *course = CHANGE_WAIT;
     }
-    return STATUS_OK;
+    return s;
 }
 
-/* Read and plan the old versions of those that need it; changes courses[] accordingly. */
-static enum status old_versions_plan(struct planning *p, enum change_course *courses,
+static enum status old_versions_read(struct planning *p, struct change_pass *pass,
                                      struct error *err)
 {
     const char *names[PLAN_SCHEDULES_MAX];
     size_t count = 0;
     for (size_t i = 0; i < p->changes.count; i++) {
-        if (courses[i] == CHANGE_PLAN || courses[i] == CHANGE_MEND) {
+        if (pass->courses[i] == CHANGE_PLAN || pass->courses[i] == CHANGE_GAP) {
             names[count++] = p->changes.rows[i].schedule;
         }
     }
-    plan_batch_clear(p->batch);
+    p->due.count = 0;
     if (count == 0) {
         return STATUS_OK;
     }
@@ -109,10 +185,19 @@ static enum status old_versions_plan(struct planning *p, enum change_course *cou
     if (s == STATUS_OK) {
         s = store_progress_of(&call, names, count, &p->due, err);
     }
+    return s == STATUS_OK ? ahead_read(p, pass, err) : s;
+}
+
+/* Read and plan the old versions of those that need it; changes their courses accordingly. */
+static enum status old_versions_plan(struct planning *p, struct change_pass *pass,
+                                     struct error *err)
+{
+    enum status s = old_versions_read(p, pass, err);
+    plan_batch_clear(p->batch);
     for (size_t i = 0; i < p->due.count && s == STATUS_OK; i++) {
         size_t c = change_find(&p->changes, p->due.rows[i].schedule);
         if (c < p->changes.count && p->due.rows[i].step == p->changes.rows[c].step) {
-            s = old_version_plan(p, &p->due.rows[i], &p->changes.rows[c], &courses[c], err);
+            s = old_version_plan(p, &p->due.rows[i], pass, c, err);
         }
     }
     if (s == STATUS_OK && p->batch->count > 0) {
@@ -123,28 +208,64 @@ static enum status old_versions_plan(struct planning *p, enum change_course *cou
     /* Not answered for or moved on since: read again in the next pass. An ended version has no
      * progress to plan from and is taken in as it is. */
     for (size_t i = 0; i < p->changes.count; i++) {
-        if (courses[i] == CHANGE_PLAN) {
-            courses[i] = CHANGE_WAIT;
-        } else if (courses[i] == CHANGE_MEND) {
-            courses[i] = CHANGE_TAKE;
+        if (pass->courses[i] == CHANGE_PLAN) {
+            pass->courses[i] = CHANGE_WAIT;
+        } else if (pass->courses[i] == CHANGE_GAP) {
+            pass->courses[i] = CHANGE_TAKE;
         }
     }
     return s;
 }
 
-static enum status take_in_fill(struct planning *p, const struct change_row *c,
-                                struct take_in_row *ret_row, struct error *err)
+static struct plan_edit edit_of(const struct change_row *c)
 {
-    struct take_in_row row = {.change = c};
-    struct rule rule;
     struct plan_edit edit = {
         .once = strcmp(c->rule.kind, "once") == 0,
+        .paused = c->paused,
         .effective_from = c->effective_from,
         .last_fire_at = c->last_fire_at,
         .starts_at = c->rule.starts_at,
         .ends_at = c->rule.ends_at,
+        .has_next = c->has_next,
+        .next_nominal = c->next_nominal,
     };
+    if (!c->has_progress) {
+        edit.last_fire_at = UTC_NONE;
+    }
     edit.has_form = key_form_parse(c->key_form, &edit.form);
+    memcpy(edit.highest_key, c->highest_key, sizeof edit.highest_key);
+    return edit;
+}
+
+/* The first firings of the version may repeat keys. Returns: as plan_candidates_settle; FULL (not
+ * in this pass); else as store_keys_taken, which never is the schedule's fault. */
+static enum status doubt_settle(struct planning *p, struct change_pass *pass,
+                                const struct plan_edit *edit, struct take_in_row *row,
+                                struct error *err)
+{
+    struct store_call call;
+    if (pass->doubts == DOUBTS_MAX) {
+        return error_set(err, STATUS_FULL, "enough for one pass");
+    }
+    pass->doubts++;
+    plan_candidates_fill(edit, &row->where, p->candidates);
+    enum status s = planning_call(p, &call, err);
+    if (s == STATUS_OK) {
+        s = store_keys_taken(&call, row->change->schedule, p->candidates, err);
+    }
+    if (s != STATUS_OK) {
+        return s == STATUS_INVALID ? STATUS_AGAIN : s;
+    }
+    return plan_candidates_settle(edit, p->candidates, &row->where, err);
+}
+
+static enum status take_in_fill(struct planning *p, struct change_pass *pass,
+                                const struct change_row *c, struct take_in_row *ret_row,
+                                struct error *err)
+{
+    struct take_in_row row = {.change = c};
+    struct rule rule;
+    struct plan_edit edit = edit_of(c);
     struct error why = {0};
     enum status s = STATUS_OK;
     if (!c->ended) {
@@ -156,6 +277,13 @@ static enum status take_in_fill(struct planning *p, const struct change_row *c,
     }
     bool bad = s == STATUS_INVALID;
     bad = plan_switch_find(&edit, &row.where, bad ? NULL : &why) != STATUS_OK || bad;
+    if (!bad && row.where.doubtful) {
+        s = doubt_settle(p, pass, &edit, &row, &why);
+        if (s != STATUS_OK && s != STATUS_INVALID) {
+            return error_set(err, s, "%s", why.text);
+        }
+        bad = s == STATUS_INVALID;
+    }
     if (bad) {
         (void)snprintf(row.problem, sizeof row.problem, "%.*s", (int)sizeof row.problem - 1,
                        why.text);
@@ -164,11 +292,35 @@ static enum status take_in_fill(struct planning *p, const struct change_row *c,
     return STATUS_OK;
 }
 
+/* The edits that may be taken in now. */
+static enum status take_in_collect(struct planning *p, struct change_pass *pass, size_t *ret_count,
+                                   struct error *err)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < p->changes.count; i++) {
+        struct error why = {0};
+        if (pass->courses[i] != CHANGE_TAKE) {
+            continue;
+        }
+        enum status s = take_in_fill(p, pass, &p->changes.rows[i], &p->take_in[count], &why);
+        if (s == STATUS_CORRUPT) {
+            planning_cannot_here(p, p->changes.rows[i].schedule, why.text);
+        } else if (s == STATUS_FULL) {
+            p->result.more = true;
+        } else if (s == STATUS_OK) {
+            count++;
+        } else {
+            return error_set(err, s, "%s", why.text);
+        }
+    }
+    *ret_count = count;
+    return STATUS_OK;
+}
+
 enum status planning_take_changes(struct planning *p, bool *ret_more, struct error *err)
 {
     struct store_call call;
-    struct error why = {0};
-    enum change_course courses[PLAN_SCHEDULES_MAX];
+    struct change_pass pass = {.doubts = 0};
     enum status s = planning_call(p, &call, err);
     if (s == STATUS_OK) {
         s = store_changes(&call, PLAN_SCHEDULES_MAX, &p->changes, err);
@@ -178,25 +330,14 @@ enum status planning_take_changes(struct planning *p, bool *ret_more, struct err
     }
     instant now = clock_now();
     for (size_t i = 0; i < p->changes.count; i++) {
-        courses[i] = course_of(p, &p->changes.rows[i], now);
+        pass.courses[i] = course_of(p, &p->changes.rows[i], now);
     }
-    s = old_versions_plan(p, courses, err);
     size_t count = 0;
-    for (size_t i = 0; i < p->changes.count && s == STATUS_OK; i++) {
-        if (courses[i] != CHANGE_TAKE) {
-            continue;
-        }
-        s = take_in_fill(p, &p->changes.rows[i], &p->take_in[count], &why);
-        if (s == STATUS_CORRUPT) {
-            planning_cannot_here(p, p->changes.rows[i].schedule, why.text);
-            s = STATUS_OK;
-        } else if (s == STATUS_OK) {
-            count++;
-        } else {
-            (void)error_set(err, s, "%s", why.text);
-        }
-    }
     size_t taken = 0;
+    s = old_versions_plan(p, &pass, err);
+    if (s == STATUS_OK) {
+        s = take_in_collect(p, &pass, &count, err);
+    }
     if (s == STATUS_OK && count > 0) {
         s = planning_write_take_in(p, count, &taken, err);
     }

@@ -4,7 +4,17 @@
 
 #include "planning.h"
 #include "planning_rest.h"
+#include "retention.h"
 #include "store_plan.h"
+
+#define PLAN_AHEAD_MAX 1000
+
+/* To be blamed when there is a connection again. */
+struct accused {
+    char schedule[NAME_MAX_BYTES]; /* "": nobody */
+    int64_t step;
+    char problem[ERROR_TEXT_MAX];
+};
 
 struct planning {
     struct planning_options options;
@@ -12,11 +22,16 @@ struct planning {
     struct plan_batch *batch;
     struct due_rows due; /* rows of due() and of progress_of() */
     struct change_rows changes;
-    struct take_in_row *take_in; /* PLAN_SCHEDULES_MAX */
+    struct due_rows ahead;              /* versions that are not in force */
+    struct plan_candidates *candidates; /* keys of one edit */
+    struct take_in_row *take_in;        /* PLAN_SCHEDULES_MAX */
     struct request_rows *requests;
     struct rest_table rest;
+    struct rest_table request_rest; /* by the request's id */
     size_t batch_limit; /* schedules a batch now: halved by a failure, doubled by a success */
+    size_t burst_limit; /* the same by another reason: small at first, see BURST_FIRST */
     uint64_t writes;    /* batches written */
+    struct accused accused;
 
     utc_us next_fire_at; /* of the scope, as last read; valid when next_known */
     bool next_known;
@@ -24,6 +39,7 @@ struct planning {
     instant look_at; /* when changes and requests are looked at again */
     instant tend_at;
     instant tended_at;
+    struct retention retention;
 
     /* of the step that runs */
     const struct authority *authority;
@@ -36,6 +52,10 @@ struct planning {
  * Returns: OK; AGAIN (the lease is over: nothing may be decided any more, I8). */
 MUST_USE enum status planning_call(struct planning *p, struct store_call *ret_call,
                                    struct error *err);
+
+/* The statement failed but the server is well: it waited for a lock, met a deadlock, or was slow.
+ */
+bool planning_fault_is_a_wait(const struct error *err);
 
 /* Write the batch: one call, and on the fault of a row halves until the culprit stands alone and
  * gets its problem. Returns: OK (also when rows were skipped or blamed); FENCED; HELD; AGAIN;
@@ -54,7 +74,15 @@ void planning_cannot_here(struct planning *p, const char *schedule, const char *
 MUST_USE enum status planning_blame(struct planning *p, const char *schedule, int64_t step,
                                     const char *problem, struct error *err);
 
+/* Carry out a planning_blame that found no connection. Returns: as that. */
+MUST_USE enum status planning_blame_accused(struct planning *p, struct error *err);
+
 /* Take edits in; the old versions plan what was due under them first. */
 MUST_USE enum status planning_take_changes(struct planning *p, bool *ret_more, struct error *err);
+
+/* Carry out and answer what people asked, a bounded part of it. *ret_more: more may wait right now.
+ * Returns: OK (also when some could not be answered: they rest); FENCED; HELD; AGAIN; TIMEOUT. */
+MUST_USE enum status planning_answer_requests(struct planning *p, bool *ret_more,
+                                              struct error *err);
 
 #endif

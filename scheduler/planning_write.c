@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "log.h"
+#include "scheduler_metrics.h"
 
 #define CALLS_MAX  64 /* write calls in one step: the rest is done by the next */
 #define RANGES_MAX 32 /* halving 1000 rows goes 10 deep */
@@ -23,9 +24,7 @@ enum status planning_call(struct planning *p, struct store_call *ret_call, struc
     return STATUS_OK;
 }
 
-/* The statement failed but the server is well: it waited for a lock, met a deadlock, or was slow.
- */
-static bool fault_is_a_waits(const struct error *err)
+bool planning_fault_is_a_wait(const struct error *err)
 {
     static const char *const codes[] = {"57014", "55P03", "40001", "40P01"};
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
@@ -43,10 +42,33 @@ void planning_cannot_here(struct planning *p, const char *schedule, const char *
     (void)rest_fail(&p->rest, schedule, clock_now(), p->writes);
 }
 
+/* The connection went down with the culprit (our own deadline breaks it): nothing can be written
+ * now, so the next step begins with this. */
+static void accuse(struct planning *p, const char *schedule, int64_t step, const char *problem)
+{
+    (void)snprintf(p->accused.schedule, sizeof p->accused.schedule, "%s", schedule);
+    (void)snprintf(p->accused.problem, sizeof p->accused.problem, "%s", problem);
+    p->accused.step = step;
+}
+
+enum status planning_blame_accused(struct planning *p, struct error *err)
+{
+    if (p->accused.schedule[0] == '\0') {
+        return STATUS_OK;
+    }
+    struct accused a = p->accused;
+    p->accused.schedule[0] = '\0';
+    return planning_blame(p, a.schedule, a.step, a.problem, err);
+}
+
 enum status planning_blame(struct planning *p, const char *schedule, int64_t step,
                            const char *problem, struct error *err)
 {
     struct store_call call;
+    if (store_is_broken(p->store)) {
+        accuse(p, schedule, step, problem);
+        return STATUS_OK;
+    }
     enum status s = planning_call(p, &call, err);
     if (s == STATUS_OK) {
         p->calls++;
@@ -57,7 +79,8 @@ enum status planning_blame(struct planning *p, const char *schedule, int64_t ste
                   p->authority->scope, schedule, log_quote(problem).text);
         p->next_known = false;
     }
-    if ((s == STATUS_AGAIN || s == STATUS_TIMEOUT) && err != NULL && fault_is_a_waits(err)) {
+    if ((s == STATUS_AGAIN || s == STATUS_TIMEOUT) && err != NULL &&
+        planning_fault_is_a_wait(err)) {
         /* Its row is locked: the others go on, and it is looked at again soon. */
         rest_skip(&p->rest, schedule, clock_now());
         return STATUS_OK;
@@ -104,7 +127,7 @@ static enum status ranges_waited(struct planning *p, struct ranges *r, size_t be
         return STATUS_OK;
     }
     bool guilty = rest_fail(&p->rest, r->name(p, begin), clock_now(), p->writes);
-    if (guilty && !store_is_broken(p->store)) {
+    if (guilty) {
         (void)error_prefix(why, STATUS_TIMEOUT,
                            "it failed alone %d times while others were planned", REST_STRIKES_MAX);
         return r->blame(p, begin, why, err);
@@ -123,7 +146,7 @@ static enum status ranges_failed(struct planning *p, struct ranges *r, enum stat
         ranges_halve(r, begin, end);
         return STATUS_OK;
     }
-    if ((s == STATUS_AGAIN || s == STATUS_TIMEOUT) && fault_is_a_waits(&why)) {
+    if ((s == STATUS_AGAIN || s == STATUS_TIMEOUT) && planning_fault_is_a_wait(&why)) {
         return ranges_waited(p, r, begin, end, &why, err);
     }
     if (s == STATUS_TIMEOUT) {
@@ -181,9 +204,13 @@ static enum status entries_write(struct planning *p, size_t begin, size_t end, s
     if (s != STATUS_OK) {
         return s;
     }
+    const char *scope = p->authority->scope;
+    metric_add(scheduler_metric(SCHEDULER_PLANNED, scope, NULL), written.planned);
     for (size_t i = begin; i < end; i++) {
-        const char *name = p->batch->entries[i].schedule;
+        const struct plan_entry *e = &p->batch->entries[i];
+        const char *name = e->schedule;
         if (written.rows.written[i - begin]) {
+            scope_metrics_gaps(scope, p->batch->sink.gaps, e->gap_begin, e->gap_end);
             rest_forget(&p->rest, name);
         } else {
             rest_skip(&p->rest, name, clock_now());
@@ -203,13 +230,11 @@ static enum status entry_blame(struct planning *p, size_t index, struct error *w
                                struct error *err)
 {
     const struct plan_entry *e = &p->batch->entries[index];
-    if (e->mend) {
-        /* It has its problem already; the edit that mends it is taken in without the gap. */
-        log_event(LOG_LEVEL_WARN, "gap of a mended schedule could not be recorded",
-                  "scope=%s schedule=%s error=%s", p->authority->scope, e->schedule,
-                  log_quote(why->text).text);
+    if (e->withheld) {
+        /* Its edit is not taken in without the gap (I3): the schedule stays out of planning, says
+         * why, and is tried again, later each time. */
         (void)rest_fail(&p->rest, e->schedule, clock_now(), p->writes);
-        return STATUS_OK;
+        (void)error_prefix(why, STATUS_INVALID, "the gap up to the edit cannot be recorded");
     }
     return planning_blame(p, e->schedule, e->step, why->text, err);
 }
@@ -253,6 +278,7 @@ static enum status take_in_write(struct planning *p, size_t begin, size_t end, s
         }
     }
     p->writes += written.count;
+    metric_add(scheduler_metric(SCHEDULER_EDITS, p->authority->scope, NULL), (double)written.count);
     return STATUS_OK;
 }
 
@@ -261,6 +287,9 @@ static enum status take_in_blame(struct planning *p, size_t index, struct error 
                                  struct error *err)
 {
     struct take_in_row *row = &p->take_in[index];
+    if (store_is_broken(p->store)) {
+        return STATUS_OK; /* it rests, and is tried and blamed again */
+    }
     bool again = row->problem[0] == '\0';
     (void)snprintf(row->problem, sizeof row->problem, "%.*s", (int)sizeof row->problem - 1,
                    why->text);

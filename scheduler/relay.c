@@ -9,6 +9,9 @@
 
 #include "log.h"
 #include "relay_work.h"
+#include "scheduler_metrics.h"
+#include "stall.h"
+#include "thread_join.h"
 
 struct relay {
     struct relay_options options;
@@ -18,10 +21,13 @@ struct relay {
     _Atomic int64_t stop_deadline_ns;
     pthread_mutex_t mutex; /* protects snapshot */
     struct relay_snapshot snapshot;
+    struct stall stall;
 };
 
 static void snapshot_write(struct relay *r, const struct relay_work *w)
 {
+    /* Only this thread writes it. */
+    relay_metrics_add(r->options.authority.scope, &r->snapshot, &w->counters);
     (void)pthread_mutex_lock(&r->mutex);
     r->snapshot = w->counters;
     (void)pthread_mutex_unlock(&r->mutex);
@@ -34,7 +40,9 @@ static bool turn_wait(struct relay *r, const struct relay_work *w, instant until
         {.fd = r->wake_fd, .events = POLLIN},
         {.fd = relay_work_fd(w), .events = POLLIN}, /* -1 is ignored by poll */
     };
+    stall_wait(&r->stall, clock_now(), until);
     int n = poll(fds, 2, instant_poll_timeout(clock_now(), until));
+    stall_turn(&r->stall, clock_now());
     if (n <= 0 || (fds[0].revents & POLLIN) == 0) {
         return false; /* EINTR too: the turn that follows costs nothing */
     }
@@ -49,12 +57,14 @@ static void *relay_run(void *argument)
     struct relay *r = argument;
     struct relay_work w;
     struct error err;
+    thread_name("relay");
     if (relay_work_begin(&w, &r->options, &err) != STATUS_OK) {
         log_event(LOG_LEVEL_ERROR, "relay cannot run", "scope=%s error=%s",
                   r->options.authority.scope, log_quote(err.text).text);
         return NULL;
     }
     bool woken = true;
+    stall_turn(&r->stall, clock_now());
     while (!atomic_load(&r->stop) && !w.fenced) {
         instant next = relay_work_turn(&w, woken);
         snapshot_write(r, &w);
@@ -68,6 +78,7 @@ static void *relay_run(void *argument)
     instant deadline = {atomic_load(&r->stop_deadline_ns)};
     relay_work_end(&w, w.fenced ? clock_now() : deadline);
     snapshot_write(r, &w);
+    relay_metrics_end(r->options.authority.scope);
     return NULL;
 }
 
@@ -81,6 +92,7 @@ enum status relay_start(const struct relay_options *options, struct relay **ret_
     r->options = *options;
     r->options.window = options->window > 0 ? options->window : 1;
     (void)pthread_mutex_init(&r->mutex, NULL);
+    stall_init(&r->stall);
     r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (r->wake_fd < 0 || pthread_create(&r->thread, NULL, relay_run, r) != 0) {
         if (r->wake_fd >= 0) {
@@ -114,6 +126,11 @@ struct relay_snapshot relay_read(const struct relay *relay)
     struct relay_snapshot copy = relay->snapshot;
     (void)pthread_mutex_unlock(mutex);
     return copy;
+}
+
+double relay_stall_s(struct relay *relay)
+{
+    return stall_longest_s(&relay->stall, clock_now());
 }
 
 void relay_stop(struct relay *relay, instant deadline)

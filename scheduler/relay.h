@@ -21,7 +21,8 @@ struct relay_options {
     const char *brokers;        /* bootstrap.servers */
     const char *topic;
     const char *const *properties; /* extra librdkafka "key=value", NULL-terminated; may be NULL */
-    size_t window;                 /* rows fetched and not yet acknowledged, at most */
+    const char *const *secret_files; /* see dispatch.h */
+    size_t window;                   /* rows fetched and not yet acknowledged, at most */
     int64_t statement_ms;
 };
 
@@ -39,11 +40,14 @@ bool relay_is_fenced(const struct relay *relay);
 /* Counters for people, since relay_start; a consistent copy. Thread: any. Blocks: never for long.
  */
 struct relay_snapshot {
-    uint64_t published, deleted, failed, buried, producers_made;
+    uint64_t published, deleted, failed, buried, trimmed, producers_made;
     int64_t in_flight;
     bool kafka_reachable;
 };
 struct relay_snapshot relay_read(const struct relay *relay);
+
+/* The longest stall of its loop, see stall.h. Thread: any. */
+double relay_stall_s(struct relay *relay);
 
 /* Stop fetching, give in-flight messages until the deadline, end the thread, free. Thread: scope
  * thread. Blocks: until the deadline plus the bounded end of the producer. */

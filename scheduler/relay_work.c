@@ -185,6 +185,7 @@ static void outbox_trim(struct relay_work *w)
     /* A round drops a bounded number: while there are more, go on soon. */
     w->trim_at = instant_add_ms(now, ok && dropped > 0 ? TURN_MS : TRIM_MS);
     if (ok && dropped > 0) {
+        w->counters.trimmed += (uint64_t)dropped;
         log_event(LOG_LEVEL_WARN, "oldest messages dropped; their jobs run by pull",
                   "scope=%s rows=%" PRId64, w->options->authority.scope, dropped);
     }
@@ -264,7 +265,8 @@ static bool publisher_make(struct relay_work *w, instant now)
     struct publisher_options options = {
         .dispatch = {.brokers = w->options->brokers,
                      .client_id = client,
-                     .properties = w->options->properties},
+                     .properties = w->options->properties,
+                     .secret_files = w->options->secret_files},
         .topic = w->options->topic,
         .window = w->options->window,
         .message_timeout_ms = MESSAGE_TIMEOUT_MS,

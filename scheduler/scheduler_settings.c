@@ -5,8 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "lease.h"
-#include "log.h"
+#include "coord.h"
+#include "dispatch.h"
+#include "notify.h"
+#include "settings_form.h"
+#include "store.h"
 
 #define AT(member)                                                                                 \
     .offset = offsetof(struct scheduler_settings, member),                                         \
@@ -20,6 +23,7 @@ static const struct setting scheduler_table[] = {
      AT(name),
      .unit = "",
      .fallback = "",
+     .form = form_name,
      .why = "Name of this replica for people: in the diary, in logs and in ZooKeeper. Empty: the "
             "host's name. Give each replica on one host its own."},
     {.key = "advertised_url",
@@ -27,12 +31,59 @@ static const struct setting scheduler_table[] = {
      AT(advertised_url),
      .unit = "",
      .fallback = "",
-     .why = "Where others reach this replica's HTTP server. It is published in ZooKeeper; the "
-            "server itself is not built yet."},
+     .form = form_url,
+     .why =
+         "Where others reach this replica's HTTP server, as \"http://host:port\" without a path: "
+         "another replica sends requests for the leader there. Empty: they wait for a leader that "
+         "has one."},
+    {.key = "http_address",
+     .type = SETTING_TEXT,
+     AT(http_address),
+     .unit = "",
+     .fallback = "127.0.0.1",
+     .form = form_address,
+     .why = "Address that the HTTP server listens on, as numbers; 0.0.0.0 or :: for all. Beyond "
+            "this host use TLS. Empty: no HTTP."},
+    {.key = "http_port",
+     .type = SETTING_INT,
+     AT(http_port),
+     .min = 0,
+     .max = 65535,
+     .unit = "",
+     .fallback = "9410",
+     .why =
+         "Port of the HTTP server: /, /livez, /readyz, /metrics, /requests. 0: any that is free, "
+         "as the log says; give each daemon on one host its own."},
+    {.key = "http_token_file",
+     .type = SETTING_TEXT,
+     AT(http_token_file),
+     .unit = "",
+     .fallback = "",
+     .form = form_absolute_path,
+     .around = around_secret_file,
+     .why =
+         "File (mode 0600) with the bearer token that POST /requests must bring; the same on all "
+         "replicas. Empty: requests that change something are refused."},
+    {.key = "http_tls_certificate_file",
+     .type = SETTING_TEXT,
+     AT(http_tls_certificate_file),
+     .unit = "",
+     .fallback = "",
+     .form = form_absolute_path,
+     .why = "PEM file with the certificate chain; HTTP is then HTTPS only. Needs http_tls_key_file "
+            "as well."},
+    {.key = "http_tls_key_file",
+     .type = SETTING_TEXT,
+     AT(http_tls_key_file),
+     .unit = "",
+     .fallback = "",
+     .form = form_absolute_path,
+     .why = "PEM file with the private key, readable by the daemon only."},
     {.key = "zookeeper",
      .type = SETTING_TEXT,
      AT(zookeeper),
      .unit = "",
+     .form = form_zookeeper_servers,
      .why = "Servers, host:port,host:port; IPv6 without brackets (::1:2181). The protocol is clear "
             "text: tunnel it or isolate the network."},
     {.key = "zookeeper_root",
@@ -40,7 +91,18 @@ static const struct setting scheduler_table[] = {
      AT(zookeeper_root),
      .unit = "",
      .fallback = "/report-scheduler",
+     .form = form_zookeeper_path,
      .why = "Node below which everything lives; one a installation. It is created when missing."},
+    {.key = "zookeeper_digest_file",
+     .type = SETTING_TEXT,
+     AT(zookeeper_digest_file),
+     .unit = "",
+     .fallback = "",
+     .form = form_absolute_path,
+     .around = around_secret_file,
+     .why = "File (mode 0600) with user:password, the same on all replicas; read at each new "
+            "session. Nodes are then made so that only this identity can change them (docs/"
+            "security.md, also for a tree that exists already). Empty: everybody can."},
     {.key = "zookeeper_session_ms",
      .type = SETTING_INT,
      AT(zookeeper_session_ms),
@@ -74,6 +136,7 @@ static const struct setting scheduler_table[] = {
      AT(database),
      .unit = "",
      .secret = true,
+     .form = store_tcp_conninfo_check,
      .why = "libpq connection string, by TCP, with user=report_scheduler. No pooler in transaction "
             "mode in between."},
     {.key = "database_password_file",
@@ -81,7 +144,10 @@ static const struct setting scheduler_table[] = {
      AT(database_password_file),
      .unit = "",
      .fallback = "",
-     .why = "File with the password, readable by the daemon only. Empty: none is sent."},
+     .form = form_absolute_path,
+     .around = around_secret_file,
+     .why =
+         "File (mode 0600) with the password. Empty: none is sent. Read again at every connect."},
     {.key = "database_connect_ms",
      .type = SETTING_INT,
      AT(database_connect_ms),
@@ -106,6 +172,7 @@ static const struct setting scheduler_table[] = {
      .max = 600000,
      .unit = "ms",
      .fallback = "15000",
+     .reloadable = true,
      .why = "A leader that had no successful statement for so long steps down: another replica may "
             "reach the database."},
     {.key = "establish_ms",
@@ -115,6 +182,7 @@ static const struct setting scheduler_table[] = {
      .max = 600000,
      .unit = "ms",
      .fallback = "15000",
+     .reloadable = true,
      .why = "How long the first in line tries to make its generation the accepted one before it "
             "goes to the end of the line."},
     {.key = "scopes",
@@ -122,6 +190,7 @@ static const struct setting scheduler_table[] = {
      AT(scopes),
      .unit = "",
      .fallback = "main",
+     .form = form_name,
      .why = "Scopes this replica takes part in; each must exist in table scope. Replicas may name "
             "different ones."},
     {.key = "planner_batch",
@@ -138,11 +207,14 @@ static const struct setting scheduler_table[] = {
      AT(tz_directory),
      .unit = "",
      .fallback = "",
+     .form = form_absolute_path,
+     .around = around_directory,
      .why = "Directory of compiled time zones. Empty: the system's (/usr/share/zoneinfo)."},
     {.key = "kafka_brokers",
      .type = SETTING_TEXT,
      AT(kafka_brokers),
      .unit = "",
+     .form = form_kafka_brokers,
      .why = "host:port,host:port of Kafka. Kafka being away delays nothing but the hint to the "
             "workers."},
     {.key = "kafka_topic",
@@ -150,6 +222,7 @@ static const struct setting scheduler_table[] = {
      AT(kafka_topic),
      .unit = "",
      .fallback = "report.dispatch.v1",
+     .form = form_kafka_topic,
      .why = "Topic of the dispatch messages; the same as in worker.conf."},
     {.key = "kafka_properties",
      .type = SETTING_LIST,
@@ -157,7 +230,17 @@ static const struct setting scheduler_table[] = {
      .unit = "",
      .fallback = "",
      .secret = true,
-     .why = "Further librdkafka properties, key=value: TLS and SASL."},
+     .form = dispatch_property_check,
+     .why = "Further librdkafka properties, key=value: TLS and SASL. Secrets: kafka_secret_files."},
+    {.key = "kafka_secret_files",
+     .type = SETTING_LIST,
+     AT(kafka_secret_files),
+     .unit = "",
+     .fallback = "",
+     .form = dispatch_secret_file_check,
+     .around = dispatch_secret_file_around,
+     .why = "Secret librdkafka properties, property=/path of a file (mode 0600) with the value: "
+            "\"sasl.password=/etc/report-scheduler/kafka.password\". Read for each new client."},
     {.key = "relay_window",
      .type = SETTING_INT,
      AT(relay_window),
@@ -174,6 +257,7 @@ static const struct setting scheduler_table[] = {
      .max = 60000,
      .unit = "ms",
      .fallback = "5000",
+     .reloadable = true,
      .why = "At an ordered stop, messages on their way to Kafka get so long to be acknowledged; "
             "the rest is sent again by the successor."},
     {.key = "stop_ms",
@@ -183,6 +267,7 @@ static const struct setting scheduler_table[] = {
      .max = 600000,
      .unit = "ms",
      .fallback = "20000",
+     .reloadable = true,
      .why = "Bound of the whole ordered stop; then the process leaves, and its place in line falls "
             "by expiry. systemd's TimeoutStopSec must be longer."},
     {.key = "stuck_ms",
@@ -195,13 +280,26 @@ static const struct setting scheduler_table[] = {
      .why = "A thread that made no turn for so long is stuck: its statement is cancelled, its "
             "scope steps down, and systemd's watchdog is not fed. Above drain_ms and "
             "database_connect_ms together."},
+    {.key = "observe_ms",
+     .type = SETTING_INT,
+     AT(observe_ms),
+     .min = 1000,
+     .max = 300000,
+     .unit = "ms",
+     .fallback = "5000",
+     .why = "How often each replica reads the database's facts for the metrics, whoever leads: one "
+            "statement of some milliseconds. Facts older than three times this vanish."},
     {.key = "log_level",
      .type = SETTING_TEXT,
      AT(log_level),
      .unit = "",
      .fallback = "info",
+     .form = form_log_level,
+     .reloadable = true,
      .why = "error, warn, info or debug."},
 };
+
+/* ---- what the host supplies ---- */
 
 /* A replica's default name: the first label of the host's, in the alphabet of names. */
 static void name_from_host(char *name, size_t size)
@@ -224,108 +322,169 @@ static void name_from_host(char *name, size_t size)
     }
 }
 
-static enum status check_scopes(const struct setting_list *scopes, struct error *err)
+/* ---- rules across keys ---- */
+
+/* Is every one of these keys, which end in NULL, without a fault? */
+static bool all_sound(const struct settings_judge *judge, const char *const *keys)
 {
-    for (size_t i = 0; i < scopes->count; i++) {
-        if (!name_is_valid(scopes->items[i])) {
-            return error_set(err, STATUS_INVALID,
-                             "scopes: \"%s\" cannot be a scope's name: use a-z 0-9 _ . -",
-                             scopes->items[i]);
+    for (; *keys != NULL; keys++) {
+        if (!settings_sound(judge, *keys)) {
+            return false;
         }
+    }
+    return true;
+}
+
+static void scopes_check(const struct scheduler_settings *s, struct settings_judge *judge)
+{
+    if (s->scopes.count == 0) {
+        settings_fault(judge, "scopes", "is empty; write at least one scope");
+    }
+    if (s->scopes.count > COORD_SCOPES_MAX) {
+        settings_fault(judge, "scopes", "has %zu scopes; write at most %d", s->scopes.count,
+                       COORD_SCOPES_MAX);
+    }
+    for (size_t i = 1; i < s->scopes.count; i++) {
         for (size_t k = 0; k < i; k++) {
-            if (strcmp(scopes->items[i], scopes->items[k]) == 0) {
-                return error_set(err, STATUS_INVALID, "scopes: \"%s\" is named twice; remove one",
-                                 scopes->items[i]);
+            if (strcmp(s->scopes.items[i], s->scopes.items[k]) == 0) {
+                settings_fault(judge, "scopes", "\"%s\" is named twice; remove one",
+                               s->scopes.items[i]);
             }
         }
     }
-    return scopes->count > 0
-               ? STATUS_OK
-               : error_set(err, STATUS_INVALID, "scopes: is empty; write at least one scope");
 }
 
-static enum status check_times(const struct scheduler_settings *s, struct error *err)
+/* The lease begins when a quorum write is sent, and must be renewed twice before it can end. */
+static void lease_check(const struct scheduler_settings *s, struct settings_judge *judge)
 {
-    int64_t beat = lease_beat_ms(s->zookeeper_session_ms);
-    if (s->zookeeper_session_ms - s->zookeeper_tick_ms - beat - s->lease_margin_ms < 2 * beat) {
-        return error_set(err, STATUS_INVALID,
-                         "zookeeper_session_ms: %lld leaves no lease after zookeeper_tick_ms and "
-                         "lease_margin_ms; write at least %lld",
-                         (long long)s->zookeeper_session_ms,
-                         (long long)(s->zookeeper_tick_ms + s->lease_margin_ms + 3 * beat));
+    static const char *const keys[] = {"zookeeper_session_ms", "zookeeper_tick_ms",
+                                       "lease_margin_ms", NULL};
+    if (!all_sound(judge, keys)) {
+        return;
+    }
+    /* session >= tick + margin + 3 beats, where a beat is an eighth of the session, at most 1 s. */
+    int64_t taken = s->zookeeper_tick_ms + s->lease_margin_ms;
+    int64_t least = taken > 5000 ? taken + 3000 : (8 * taken + 4) / 5;
+    if (s->zookeeper_session_ms < 2 * s->zookeeper_tick_ms ||
+        s->zookeeper_session_ms > 20 * s->zookeeper_tick_ms) {
+        settings_fault(judge, "zookeeper_session_ms",
+                       "%lld is not within 2 to 20 ticks of %lld ms, which is what the servers "
+                       "grant; write %lld to %lld, or correct zookeeper_tick_ms",
+                       (long long)s->zookeeper_session_ms, (long long)s->zookeeper_tick_ms,
+                       (long long)(2 * s->zookeeper_tick_ms),
+                       (long long)(20 * s->zookeeper_tick_ms));
+    } else if (s->zookeeper_session_ms < least) {
+        settings_fault(judge, "zookeeper_session_ms",
+                       "%lld leaves no lease after zookeeper_tick_ms and lease_margin_ms; write "
+                       "at least %lld",
+                       (long long)s->zookeeper_session_ms, (long long)least);
+    }
+}
+
+static void statement_check(const struct scheduler_settings *s, struct settings_judge *judge)
+{
+    static const char *const keys[] = {"database_statement_ms", "lease_margin_ms",
+                                       "database_unhealthy_ms", "database_connect_ms", NULL};
+    if (!all_sound(judge, keys)) {
+        return;
     }
     if (s->database_statement_ms > s->lease_margin_ms) {
-        return error_set(err, STATUS_INVALID,
-                         "database_statement_ms: %lld is above lease_margin_ms; a statement "
-                         "decided under the lease could end after it",
-                         (long long)s->database_statement_ms);
+        settings_fault(judge, "database_statement_ms",
+                       "%lld is above lease_margin_ms, so that a statement decided under the "
+                       "lease could end after it; write at most %lld, or raise lease_margin_ms",
+                       (long long)s->database_statement_ms, (long long)s->lease_margin_ms);
     }
-    if (s->stuck_ms <= s->drain_ms + s->database_connect_ms + s->database_statement_ms) {
-        return error_set(err, STATUS_INVALID,
-                         "stuck_ms: %lld is not above drain_ms and database_connect_ms together",
-                         (long long)s->stuck_ms);
+    int64_t least = s->database_connect_ms + s->database_statement_ms;
+    if (s->database_unhealthy_ms < least) {
+        settings_fault(judge, "database_unhealthy_ms",
+                       "%lld leaves no time to connect again and try; write at least %lld "
+                       "(database_connect_ms and database_statement_ms together)",
+                       (long long)s->database_unhealthy_ms, (long long)least);
     }
-    return STATUS_OK;
 }
 
-static enum status check(const struct scheduler_settings *s, struct error *err)
+static void stop_check(const struct scheduler_settings *s, struct settings_judge *judge)
 {
-    enum log_level level = LOG_LEVEL_INFO;
-    size_t root = strlen(s->zookeeper_root);
-    if (!log_level_parse(s->log_level, &level)) {
-        return error_set(err, STATUS_INVALID,
-                         "log_level: \"%s\" is none; write error, warn, info or debug",
-                         s->log_level);
+    static const char *const keys[] = {
+        "stuck_ms", "drain_ms", "database_connect_ms", "stop_ms", "database_statement_ms", NULL};
+    if (!all_sound(judge, keys)) {
+        return;
     }
-    if (s->name[0] != '\0' && !name_is_valid(s->name)) {
-        return error_set(err, STATUS_INVALID, "name: \"%s\" cannot be a name: use a-z 0-9 _ . -",
-                         s->name);
+    int64_t turn = s->drain_ms + s->database_connect_ms + s->database_statement_ms;
+    if (s->stuck_ms <= turn) {
+        settings_fault(judge, "stuck_ms",
+                       "%lld is not above what one honest turn may take (drain_ms, "
+                       "database_connect_ms and database_statement_ms together); write at least "
+                       "%lld",
+                       (long long)s->stuck_ms, (long long)(turn + 1));
     }
-    if (root < 2 || s->zookeeper_root[0] != '/' || s->zookeeper_root[root - 1] == '/') {
-        return error_set(err, STATUS_INVALID,
-                         "zookeeper_root: \"%s\" is not a path; write for example "
-                         "\"/report-scheduler\"",
-                         s->zookeeper_root);
+    int64_t least = s->drain_ms + 2 * s->database_statement_ms;
+    if (s->stop_ms < least) {
+        settings_fault(judge, "stop_ms",
+                       "%lld is too short to drain and to release; write at least %lld (drain_ms "
+                       "and twice database_statement_ms)",
+                       (long long)s->stop_ms, (long long)least);
     }
-    if (strchr(s->zookeeper, '[') != NULL) {
-        return error_set(err, STATUS_INVALID,
-                         "zookeeper: \"%s\" has brackets; write IPv6 as ::1:2181", s->zookeeper);
-    }
-    enum status status = check_scopes(&s->scopes, err);
-    return status == STATUS_OK ? check_times(s, err) : status;
 }
 
-enum status scheduler_settings_load(const char *path, struct scheduler_settings **ret_settings,
-                                    FILE *faults, struct error *err)
+static void tls_check(const struct scheduler_settings *s, struct settings_judge *judge)
 {
-    struct error local = {.text = ""};
-    struct error *e = err == NULL ? &local : err;
-    struct scheduler_settings *s = calloc(1, sizeof *s);
-    if (s == NULL) {
-        return error_set(e, STATUS_FATAL, "out of memory for the settings");
+    if (s->http_tls_certificate_file[0] != '\0' && s->http_tls_key_file[0] == '\0') {
+        settings_fault(judge, "http_tls_certificate_file",
+                       "has no key beside it; write http_tls_key_file as well");
+    } else if (s->http_tls_key_file[0] != '\0' && s->http_tls_certificate_file[0] == '\0') {
+        settings_fault(judge, "http_tls_key_file",
+                       "has no certificate beside it; write http_tls_certificate_file as well");
     }
-    enum status status = settings_load(scheduler_table, COUNT(scheduler_table), path, s, faults, e);
-    if (status == STATUS_OK) {
-        status = check(s, e);
-        if (status != STATUS_OK) {
-            status = error_prefix(e, status, "%s", path);
-            if (faults != NULL) {
-                (void)fprintf(faults, "%s\n", e->text);
-            }
-        }
+}
+
+/* What this process's unit allows. Both are said by systemd itself; without it there is no bound.
+ */
+static void unit_check(const struct scheduler_settings *s, struct settings_judge *judge)
+{
+    int64_t watchdog_ms = notify_watchdog_ms();
+    if (watchdog_ms > 0 && settings_sound(judge, "stuck_ms") && s->stuck_ms >= watchdog_ms) {
+        settings_warn(judge, "stuck_ms",
+                      "%lld is not below WatchdogSec of the unit (%lld ms): a stuck scope is "
+                      "killed before it could step down; raise WatchdogSec in a drop-in",
+                      (long long)s->stuck_ms, (long long)watchdog_ms);
     }
-    if (status != STATUS_OK) {
-        free(s);
-        return status;
-    }
+}
+
+static void scheduler_check(const void *settings, struct settings_judge *judge)
+{
+    const struct scheduler_settings *s = settings;
+    scopes_check(s, judge);
+    lease_check(s, judge);
+    statement_check(s, judge);
+    stop_check(s, judge);
+    tls_check(s, judge);
+    unit_check(s, judge);
+}
+
+static void scheduler_complete(void *settings)
+{
+    struct scheduler_settings *s = settings;
     if (s->name[0] == '\0') {
         name_from_host(s->name, sizeof s->name);
     }
-    *ret_settings = s;
-    return STATUS_OK;
 }
 
-void scheduler_settings_print(FILE *to)
+const struct settings_spec scheduler_spec = {
+    .table = scheduler_table,
+    .count = COUNT(scheduler_table),
+    .size = sizeof(struct scheduler_settings),
+    .check = scheduler_check,
+    .complete = scheduler_complete,
+};
+
+enum status scheduler_settings_load(const char *path, struct scheduler_settings **ret_settings,
+                                    FILE *lines, struct error *err)
 {
-    settings_print_reference(scheduler_table, COUNT(scheduler_table), to);
+    void *settings = NULL;
+    enum status s = settings_read(&scheduler_spec, path, &settings, lines, err);
+    if (s == STATUS_OK) {
+        *ret_settings = settings;
+    }
+    return s;
 }

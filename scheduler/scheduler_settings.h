@@ -14,8 +14,14 @@
 struct scheduler_settings {
     char name[NAME_MAX_BYTES];
     char advertised_url[256];
+    char http_address[64]; /* "": no HTTP */
+    int64_t http_port;
+    char http_token_file[SCHEDULER_PATH_MAX];
+    char http_tls_certificate_file[SCHEDULER_PATH_MAX];
+    char http_tls_key_file[SCHEDULER_PATH_MAX];
     char zookeeper[SETTING_TEXT_MAX];
     char zookeeper_root[160];
+    char zookeeper_digest_file[SCHEDULER_PATH_MAX];
     int64_t zookeeper_session_ms;
     int64_t zookeeper_tick_ms;
     int64_t lease_margin_ms;
@@ -31,20 +37,21 @@ struct scheduler_settings {
     char kafka_brokers[SETTING_TEXT_MAX];
     char kafka_topic[250];
     struct setting_list kafka_properties;
+    struct setting_list kafka_secret_files;
     int64_t relay_window;
     int64_t drain_ms;
     int64_t stop_ms;
     int64_t stuck_ms;
+    int64_t observe_ms;
     char log_level[8];
 };
 
-/* Read and check the file. Owns: free(*ret_settings). Faults are lines on `faults` (may be NULL).
- * Returns: OK; INVALID, NOT_FOUND as settings_load; FATAL (memory). */
-MUST_USE enum status scheduler_settings_load(const char *path,
-                                             struct scheduler_settings **ret_settings, FILE *faults,
-                                             struct error *err);
+/* The table and its rules. Each row's meaning is in scheduler_settings.c. */
+extern const struct settings_spec scheduler_spec;
 
-/* The reference page of the table. */
-void scheduler_settings_print(FILE *to);
+/* settings_read with this program's type. Owns: free(*ret_settings). */
+MUST_USE enum status scheduler_settings_load(const char *path,
+                                             struct scheduler_settings **ret_settings, FILE *lines,
+                                             struct error *err);
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "log.h"
+#include "scheduler_metrics.h"
 #include "scope_shell.h"
 #include "thread_join.h"
 
@@ -62,7 +63,10 @@ static void feed_one(struct scope *s, enum lifecycle_event event)
         return;
     }
     if (outcome.from != s->life.state) {
+        instant before = s->state_since;
         s->state_since = clock_now();
+        scope_metrics_step(s->options.name, outcome.row,
+                           metric_seconds_since(before, s->state_since));
         s->work_at = s->state_since;
         log_event(LOG_LEVEL_INFO, "lifecycle",
                   "scope=%s from=%s to=%s why=%s reason=%s generation=%" PRId64, s->options.name,
@@ -108,6 +112,11 @@ static void take_event(struct scope *s, const struct coord_event *e)
         return; /* fed to the lifecycle when it awaits it, see scope_work */
     case COORD_SESSION_LOST:
         s->session = 0;
+        if (e->text[0] != '\0') {
+            struct error err;
+            (void)error_set(&err, STATUS_AGAIN, "%s", e->text);
+            scope_set_problem(s, "no session", &err);
+        }
         scope_feed(s, LIFECYCLE_EV_SESSION_LOST);
         return;
     case COORD_SUSPENDED:
@@ -210,7 +219,10 @@ static void wait_for_events(struct scope *s, instant wake_at)
     struct pollfd fds[3] = {{.fd = inbox_fd(s->events), .events = POLLIN},
                             {.fd = inbox_fd(s->control), .events = POLLIN},
                             {.fd = s->store == NULL ? -1 : store_fd(s->store), .events = POLLIN}};
-    if (poll(fds, 3, instant_poll_timeout(now, wake_at)) < 0 && errno != EINTR) {
+    stall_wait(&s->stall, now, wake_at);
+    /* To the nanosecond: a firing should not be a millisecond late by rounding. */
+    struct timespec wait = instant_poll_wait(now, wake_at);
+    if (ppoll(fds, 3, &wait, NULL) < 0 && errno != EINTR) {
         log_event(LOG_LEVEL_ERROR, "scope thread cannot poll", "scope=%s errno=%d", s->options.name,
                   errno);
     }
@@ -222,9 +234,11 @@ static void wait_for_events(struct scope *s, instant wake_at)
 static void *scope_run(void *argument)
 {
     struct scope *s = argument;
+    thread_name("scope");
     s->work_at = s->backoff_until = s->state_since = clock_now();
     while (s->life.state != LIFECYCLE_STOPPED) {
         scope_mark_turn(s);
+        stall_turn(&s->stall, clock_now());
         take_events(s);
         if (s->life.state == LIFECYCLE_STOPPED) {
             break;
@@ -236,10 +250,18 @@ static void *scope_run(void *argument)
     }
     scope_close_store(s);
     scope_mark_turn(s);
+    stall_wait(&s->stall, clock_now(), INSTANT_NEVER);
     return NULL;
 }
 
 /* Called by other threads ---------------------------------------------------------------------- */
+
+void scope_set_bounds(struct scope *scope, const struct scope_bounds *bounds)
+{
+    atomic_store(&scope->establish_ms, bounds->establish_ms);
+    atomic_store(&scope->unhealthy_ms, bounds->unhealthy_ms);
+    atomic_store(&scope->drain_ms, bounds->drain_ms);
+}
 
 enum status scope_new(const struct scope_options *options, struct scope **ret_scope,
                       struct error *err)
@@ -249,8 +271,12 @@ enum status scope_new(const struct scope_options *options, struct scope **ret_sc
         return error_set(err, STATUS_FATAL, "out of memory for scope \"%s\"", options->name);
     }
     s->options = *options;
+    scope_set_bounds(
+        s, &(struct scope_bounds){options->establish_ms, options->unhealthy_ms, options->drain_ms});
     (void)pthread_mutex_init(&s->store_mutex, NULL);
     (void)pthread_mutex_init(&s->view_mutex, NULL);
+    stall_init(&s->stall);
+    scope_metrics_begin(options->name);
     (void)snprintf(s->application_name, sizeof s->application_name, "report-scheduler:%.40s",
                    options->name);
     (void)snprintf(s->relay_name, sizeof s->relay_name, "report-relay:%.44s", options->name);
@@ -325,8 +351,10 @@ struct scope_snapshot scope_read(struct scope *scope)
     copy.has_relay = scope->relay != NULL;
     if (copy.has_relay) {
         copy.relay = relay_read(scope->relay);
+        copy.relay_stall_s = relay_stall_s(scope->relay);
     }
     (void)pthread_mutex_unlock(&scope->view_mutex);
+    copy.stall_s = stall_longest_s(&scope->stall, clock_now());
     return copy;
 }
 

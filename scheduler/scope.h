@@ -20,6 +20,7 @@ struct scope;
 struct scope_options {
     const char *name;
     const char *member; /* this replica, for people */
+    const char *url;    /* of its HTTP server, for redirections; NULL or "": none */
     struct coord *coord;
     const char *conninfo, *password_file;
     const char *tz_directory; /* NULL: the system's */
@@ -30,7 +31,8 @@ struct scope_options {
     int64_t drain_ms;         /* for in-flight messages at an ordered stop */
     size_t batch_schedules;
     const char *brokers, *topic;
-    const char *const *properties; /* "key=value", NULL-terminated; may be NULL */
+    const char *const *properties;   /* "key=value", NULL-terminated; may be NULL */
+    const char *const *secret_files; /* "property=/path", the same */
     size_t relay_window;
 };
 
@@ -47,6 +49,13 @@ void scope_ask_stop(struct scope *scope);
 
 /* Tell it that it made no turn for too long. Thread: any. Blocks: never. */
 void scope_tell_stuck(struct scope *scope);
+
+/* Bounds that a running scope may be given anew; they hold from the next time each is used. */
+struct scope_bounds {
+    int64_t establish_ms, unhealthy_ms, drain_ms;
+};
+/* Thread: any. Blocks: never. */
+void scope_set_bounds(struct scope *scope, const struct scope_bounds *bounds);
 
 /* Cancel the statement that is running, if any. Thread: any but the scope's own.
  * Blocks: while the cancel request travels, at worst a few seconds. */
@@ -65,8 +74,10 @@ struct scope_snapshot {
     unsigned ahead;    /* candidates before us, while FOLLOWING */
     unsigned failures; /* fruitless tries in a row */
     char problem[256]; /* last error, "" when none stands */
+    bool has_database; /* a connection that answered when it was last used */
     bool has_relay;    /* only a leader has one; false: `relay` is zero */
     struct relay_snapshot relay;
+    double stall_s, relay_stall_s; /* longest of the loop and of the relay's, see stall.h */
 };
 struct scope_snapshot scope_read(struct scope *scope);
 

@@ -31,6 +31,7 @@ void scope_begin_relay(struct scope *s)
         .brokers = s->options.brokers,
         .topic = s->options.topic,
         .properties = s->options.properties,
+        .secret_files = s->options.secret_files,
         .window = s->options.relay_window,
         .statement_ms = s->options.statement_ms,
     };
@@ -103,7 +104,7 @@ static void enroll(struct scope *s)
 static void begin_establish(struct scope *s)
 {
     s->healthy_at = clock_now();
-    s->state_until = scope_in_ms(s->options.establish_ms);
+    s->state_until = scope_in_ms(atomic_load(&s->establish_ms));
     s->store_retry_at = clock_now();
 }
 
@@ -199,7 +200,7 @@ static void carry_out_beginnings(struct scope *s, unsigned commands)
         lead(s);
     }
     if ((commands & LIFECYCLE_DO_DRAIN) != 0) {
-        s->state_until = scope_in_ms(s->options.drain_ms);
+        s->state_until = scope_in_ms(atomic_load(&s->drain_ms));
     }
     if ((commands & LIFECYCLE_DO_RELEASE) != 0) {
         release(s);

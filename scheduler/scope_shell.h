@@ -12,6 +12,7 @@
 #include "planning.h"
 #include "relay.h"
 #include "scope.h"
+#include "stall.h"
 #include "store.h"
 
 struct scope {
@@ -25,7 +26,9 @@ struct scope {
     pthread_t thread;
     bool started;
     atomic_bool stop_asked, stuck_told;
+    _Atomic int64_t establish_ms, unhealthy_ms, drain_ms; /* in force; the options' at first */
     _Atomic int64_t turned_ns;
+    struct stall stall; /* of the loop */
 
     pthread_mutex_t store_mutex; /* protects `store`: replaced by the owner, cancelled by others.
                                     Held across the cancel, since the connection must stay. */

@@ -27,6 +27,9 @@ static void set_store(struct scope *s, struct store *store)
     struct store *old = s->store;
     s->store = store;
     (void)pthread_mutex_unlock(&s->store_mutex);
+    (void)pthread_mutex_lock(&s->view_mutex);
+    s->view.has_database = store != NULL;
+    (void)pthread_mutex_unlock(&s->view_mutex);
     store_close(old);
 }
 
@@ -47,6 +50,9 @@ static enum status store_prepare(struct scope *s, struct store *store, struct er
     enum status status = store_listen(store, "report_change", scope_statement_deadline(s), err);
     if (status == STATUS_OK) {
         status = store_listen(store, "report_request", scope_statement_deadline(s), err);
+    }
+    if (status == STATUS_OK) { /* an outcome made room, or left a retry */
+        status = store_listen(store, "report_work", scope_statement_deadline(s), err);
     }
     /* A connection that follows the one which established makes itself known, so that a successor
      * can end it. */
@@ -111,7 +117,7 @@ void scope_statement_failed(struct scope *s, const char *what, const struct erro
 /* Step down when the database has not answered for too long. */
 bool scope_gave_database_up(struct scope *s)
 {
-    if (instant_ms_between(s->healthy_at, clock_now()) < s->options.unhealthy_ms) {
+    if (instant_ms_between(s->healthy_at, clock_now()) < atomic_load(&s->unhealthy_ms)) {
         return false;
     }
     scope_feed(s, LIFECYCLE_EV_DATABASE_UNHEALTHY);

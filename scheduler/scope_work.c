@@ -145,8 +145,9 @@ static instant work_establishing(struct scope *s)
         return instant_max(s->store_retry_at, scope_in_ms(1));
     }
     s->established = true; /* from here on it may be */
-    enum status status = fence_establish(s->store, &s->authority, s->options.member,
-                                         scope_statement_deadline(s), &err);
+    const struct fence_member me = {.name = s->options.member, .url = s->options.url};
+    enum status status =
+        fence_establish(s->store, &s->authority, &me, scope_statement_deadline(s), &err);
     if (status == STATUS_OK) {
         scope_database_works(s);
         scope_feed(s, LIFECYCLE_EV_ESTABLISHED);

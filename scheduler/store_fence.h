@@ -32,13 +32,20 @@ struct fence_row {
 MUST_USE enum status fence_read(struct store *store, const char *scope, instant deadline,
                                 struct fence_row *ret_row, struct error *err);
 
+/* The replica that establishes, for people and for redirections. */
+struct fence_member {
+    const char *name;
+    const char *url; /* of its HTTP server; NULL or "": none */
+};
+
 /* Make the generation the accepted one: the barrier. Idempotent with the same owner. Registers
  * this connection's backend.
  * Returns: OK; FENCED: superseded, the text says by whom; AGAIN: older writers still hold the
  * scope's locks (call fence_terminate and try again) or the database is away; TIMEOUT: unknown,
  * try again; CORRUPT: no fence row; HELD. */
 MUST_USE enum status fence_establish(struct store *store, const struct authority *a,
-                                     const char *member, instant deadline, struct error *err);
+                                     const struct fence_member *member, instant deadline,
+                                     struct error *err);
 
 /* Was the last failure of fence_establish a wait for older writers? */
 bool fence_is_busy(const struct error *err);

@@ -113,15 +113,18 @@ enum status fence_read(struct store *store, const char *scope, instant deadline,
     return STATUS_OK;
 }
 
-enum status fence_establish(struct store *store, const struct authority *a, const char *member,
-                            instant deadline, struct error *err)
+enum status fence_establish(struct store *store, const struct authority *a,
+                            const struct fence_member *member, instant deadline, struct error *err)
 {
     struct numbers n = numbers_of(a);
-    const char *values[] = {a->scope, n.incarnation, n.generation, a->owner, member, NULL};
+    const char *url = member->url == NULL ? "" : member->url;
+    const char *values[] = {a->scope,     n.incarnation, n.generation, a->owner,
+                            member->name, url,           NULL};
     PGresult *r = NULL;
     enum status s = call(store,
                          "SELECT verdict, stored_incarnation, stored_generation FROM "
-                         "reports.establish($1::text, $2::bigint, $3::bigint, $4::uuid, $5::text)",
+                         "reports.establish($1::text, $2::bigint, $3::bigint, $4::uuid, $5::text, "
+                         "$6::text)",
                          values, deadline, &r, err);
     if (s != STATUS_OK) {
         return s;

@@ -79,7 +79,7 @@ static void cell_rule(const PGresult *r, int row, int column, struct stored_rule
 #define DUE_COLUMNS                                                                                \
     "schedule, version, step, next_fire_at, last_fire_at, switched_at, key_form, kind, rule, "     \
     "time_zone, anchor, starts_at, ends_at, misfire, misfire_max, misfire_age_us, "                \
-    "misfire_grace_us, database_now"
+    "misfire_grace_us, database_now, effective_from, paused, ended, edited"
 
 static void due_rows_fill(const PGresult *r, struct due_rows *rows)
 {
@@ -100,6 +100,10 @@ static void due_rows_fill(const PGresult *r, struct due_rows *rows)
         d->misfire_max = (int32_t)store_pg_int(r, i, 14);
         d->misfire_age_us = store_pg_int(r, i, 15);
         d->misfire_grace_us = store_pg_int(r, i, 16);
+        d->effective_from = cell_time(r, i, 18, NULL);
+        d->paused = store_pg_bool(r, i, 19);
+        d->ended = store_pg_bool(r, i, 20);
+        d->edited = store_pg_bool(r, i, 21);
         utc_us now = cell_time(r, i, 17, NULL);
         /* The earliest: what is due by it is due by all of them. */
         rows->now = utc_is_none(rows->now) || now.us < rows->now.us ? now : rows->now;
@@ -148,6 +152,64 @@ enum status store_progress_of(const struct store_call *call, const char *const *
     return s;
 }
 
+enum status store_versions(const struct store_call *call, const struct versions_wanted *wanted,
+                           struct due_rows *ret_rows, struct error *err)
+{
+    struct store_pg_array list = {0};
+    char limit[24];
+    for (size_t i = 0; i < wanted->count; i++) {
+        store_pg_array_add(&list, wanted->names[i]);
+    }
+    (void)snprintf(limit, sizeof limit, "%zu", wanted->limit);
+    const char *values[] = {call->authority->scope, store_pg_array_text(&list),
+                            wanted->ahead ? "true" : "false", limit};
+    enum status s = STATUS_OK;
+    PGresult *r = NULL;
+    if (values[1] == NULL) {
+        s = error_set(err, STATUS_AGAIN, "out of memory");
+    } else {
+        s = store_pg_query(call->store,
+                           "SELECT " DUE_COLUMNS " FROM reports.versions_of($1, $2::text[], "
+                           "$3::boolean, $4::integer)",
+                           4, values, call->deadline, &r, err);
+    }
+    if (s == STATUS_OK) {
+        due_rows_fill(r, ret_rows);
+        PQclear(r);
+    }
+    store_pg_array_free(&list);
+    return s;
+}
+
+enum status store_keys_taken(const struct store_call *call, const char *schedule,
+                             struct plan_candidates *c, struct error *err)
+{
+    struct store_pg_array list = {0};
+    for (size_t i = 0; i < c->count; i++) {
+        store_pg_array_add(&list, c->keys[i]);
+    }
+    const char *values[] = {schedule, store_pg_array_text(&list)};
+    enum status s = STATUS_OK;
+    PGresult *r = NULL;
+    if (values[1] == NULL) {
+        s = error_set(err, STATUS_AGAIN, "out of memory");
+    } else {
+        s = store_pg_query(call->store, "SELECT number FROM reports.keys_taken($1, $2::text[])", 2,
+                           values, call->deadline, &r, err);
+    }
+    for (int i = 0; s == STATUS_OK && i < PQntuples(r); i++) {
+        int64_t number = store_pg_int(r, i, 0); /* from 1 */
+        if (number >= 1 && (size_t)number <= c->count) {
+            c->taken[number - 1] = true;
+        }
+    }
+    if (s == STATUS_OK) {
+        PQclear(r);
+    }
+    store_pg_array_free(&list);
+    return s;
+}
+
 enum status store_next_due(const struct store_call *call, utc_us *ret_next, utc_us *ret_now,
                            struct error *err)
 {
@@ -178,6 +240,11 @@ static void change_row_fill(const PGresult *r, int i, struct change_row *c)
     c->last_fire_at = cell_time(r, i, 13, NULL);
     store_pg_text(r, i, 14, c->key_form, sizeof c->key_form);
     c->has_problem = PQgetisnull(r, i, 15) == 0;
+    c->paused = store_pg_bool(r, i, 17);
+    c->was_paused = store_pg_bool(r, i, 18);
+    c->has_next = PQgetisnull(r, i, 19) == 0;
+    c->next_nominal = (struct local_time){store_pg_int(r, i, 19)};
+    store_pg_text(r, i, 20, c->highest_key, sizeof c->highest_key);
 }
 
 enum status store_changes(const struct store_call *call, size_t limit, struct change_rows *ret_rows,
@@ -186,7 +253,8 @@ enum status store_changes(const struct store_call *call, size_t limit, struct ch
     static const char sql[] =
         "SELECT schedule, change_id, new_version, effective_from, ended, kind, rule, time_zone, "
         "anchor, starts_at, ends_at, step, next_fire_at, last_fire_at, key_form, problem, "
-        "database_now FROM reports.changes($1, $2::integer)";
+        "database_now, paused, was_paused, next_nominal_s, highest_key "
+        "FROM reports.changes($1, $2::integer)";
     char count[24];
     limit = limit < ret_rows->max ? limit : ret_rows->max;
     (void)snprintf(count, sizeof count, "%zu", limit);

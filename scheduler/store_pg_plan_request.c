@@ -4,17 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TEXT_OF(number)  TEXT_OF_(number)
-#define TEXT_OF_(number) #number
-
-enum status store_pending_requests(const struct store_call *call, struct request_rows *ret_rows,
-                                   struct error *err)
+enum status store_pending_requests(const struct store_call *call, size_t limit,
+                                   struct request_rows *ret_rows, struct error *err)
 {
-    static const char sql[] = "SELECT id, kind, schedule, expired, database_now "
-                              "FROM reports.pending_requests($1, " TEXT_OF(REQUESTS_MAX) ")";
-    const char *values[] = {call->authority->scope};
+    static const char sql[] = "SELECT id, kind, subject, database_now "
+                              "FROM reports.pending_requests($1, $2::integer)";
+    char count[24];
+    (void)snprintf(count, sizeof count, "%zu", limit < REQUESTS_MAX ? limit : REQUESTS_MAX);
+    const char *values[] = {call->authority->scope, count};
     PGresult *r = NULL;
-    enum status s = store_pg_query(call->store, sql, 1, values, call->deadline, &r, err);
+    enum status s = store_pg_query(call->store, sql, 2, values, call->deadline, &r, err);
     if (s != STATUS_OK) {
         return s;
     }
@@ -23,36 +22,50 @@ enum status store_pending_requests(const struct store_call *call, struct request
         struct request_row *q = &ret_rows->rows[ret_rows->count++];
         store_pg_text(r, i, 0, q->id, sizeof q->id);
         store_pg_text(r, i, 1, q->kind, sizeof q->kind);
-        store_pg_text(r, i, 2, q->schedule, sizeof q->schedule);
-        q->expired = store_pg_bool(r, i, 3);
-        q->now = cell_time(r, i, 4, NULL);
+        store_pg_text(r, i, 2, q->subject, sizeof q->subject);
+        q->now = cell_time(r, i, 3, NULL);
     }
     PQclear(r);
     return s;
 }
 
-enum status store_answer_trigger(const struct store_call *call, const char *request,
-                                 const char *job_id, struct error *err)
+enum status store_answer_request(const struct store_call *call, const char *request,
+                                 const char *job_id, struct request_answer *ret_answer,
+                                 struct error *err)
 {
-    static const char sql[] =
-        "SELECT CASE verdict WHEN 'skipped' THEN 'ok' ELSE verdict END FROM "
-        "reports.answer_trigger($1, $2::bigint, $3::bigint, $4::uuid, $5::uuid, $6::uuid)";
+    static const char sql[] = "SELECT verdict, answer FROM reports.answer_request($1, $2::bigint, "
+                              "$3::bigint, $4::uuid, $5::uuid, $6::uuid)";
     struct authority_text text;
     const char *values[AUTHORITY_VALUES + 2];
     authority_values(call->authority, &text, values);
-    values[4] = request;
-    values[5] = job_id;
-    return verdict_query(call, sql, 6, values, err);
+    values[AUTHORITY_VALUES] = request;
+    values[AUTHORITY_VALUES + 1] = job_id;
+    PGresult *r = NULL;
+    enum status s =
+        store_pg_query(call->store, sql, AUTHORITY_VALUES + 2, values, call->deadline, &r, err);
+    if (s != STATUS_OK) {
+        return s;
+    }
+    const char *verdict = PQgetvalue(r, 0, 0);
+    bool skipped = strcmp(verdict, "skipped") == 0;
+    s = skipped ? STATUS_OK : verdict_status(verdict, err);
+    if (s == STATUS_OK) {
+        ret_answer->skipped = skipped;
+        store_pg_text(r, 0, 1, ret_answer->text, sizeof ret_answer->text);
+    }
+    PQclear(r);
+    return s;
 }
 
-enum status store_expire_request(const struct store_call *call, const char *request,
-                                 struct error *err)
+enum status store_refuse_request(const struct store_call *call, const char *request,
+                                 const char *why, struct error *err)
 {
     static const char sql[] =
-        "SELECT reports.expire_request($1, $2::bigint, $3::bigint, $4::uuid, $5::uuid)";
+        "SELECT reports.refuse_request($1, $2::bigint, $3::bigint, $4::uuid, $5::uuid, $6)";
     struct authority_text text;
-    const char *values[AUTHORITY_VALUES + 1];
+    const char *values[AUTHORITY_VALUES + 2];
     authority_values(call->authority, &text, values);
-    values[4] = request;
-    return verdict_query(call, sql, 5, values, err);
+    values[AUTHORITY_VALUES] = request;
+    values[AUTHORITY_VALUES + 1] = why;
+    return verdict_query(call, sql, AUTHORITY_VALUES + 2, values, err);
 }

@@ -92,6 +92,19 @@ static void written_fill(const struct written_names *names, const char *list, in
     }
 }
 
+static void next_add(struct store_pg_array *a, const struct plan_entry *e)
+{
+    const struct firing *next = &e->result.next;
+    if (!e->withheld || !next->found) {
+        arrays_add_firing(a, next, next->found);
+        return;
+    }
+    /* Not due, but an edit must know which date would have come next. */
+    store_pg_array_add(&a[0], NULL);
+    arrays_add_local(&a[1], next->nominal);
+    store_pg_array_add_int(&a[2], next->offset_s);
+}
+
 /* p_schedule, p_version, p_step, p_next_fire_at, p_next_nominal, p_next_offset_s, p_last_fire_at,
  * p_last_nominal, p_last_offset_s: nine arrays from the first on. */
 static void entry_add(struct store_pg_array *a, const struct plan_entry *e)
@@ -99,7 +112,7 @@ static void entry_add(struct store_pg_array *a, const struct plan_entry *e)
     store_pg_array_add(&a[0], e->schedule);
     store_pg_array_add_int(&a[1], e->version);
     store_pg_array_add_int(&a[2], e->step);
-    arrays_add_firing(&a[3], &e->result.next, e->result.next.found && !e->mend);
+    next_add(&a[3], e);
     arrays_add_firing(&a[6], &e->result.last, e->result.moved);
 }
 
@@ -116,7 +129,7 @@ static void firing_add(struct store_pg_array *a, const struct plan_batch *b, siz
     arrays_add_firing(&a[3], &f->firing, true);
     store_pg_array_add(&a[6], date);
     arrays_add_time(&a[7], f->window_start);
-    store_pg_array_add(&a[8], f->missed ? "misfire" : "schedule");
+    store_pg_array_add(&a[8], plan_cause_name(f->cause));
 }
 
 /* g_schedule, g_from, g_to, g_from_key, g_to_key, g_firings, g_reason: seven. */

@@ -17,6 +17,7 @@
 
 #include "authority.h"
 #include "planner.h"
+#include "planning_rest.h"
 #include "store.h"
 #include "store_call.h"
 #include "zone_file.h"
@@ -44,6 +45,9 @@ struct due_row {
     char misfire[16];
     int32_t misfire_max;
     int64_t misfire_age_us, misfire_grace_us;
+    utc_us effective_from; /* of the version */
+    bool paused, ended;
+    bool edited; /* store_due: an edit waits that may begin before what is due */
 };
 
 /* Rows into the caller's memory. */
@@ -61,6 +65,19 @@ MUST_USE enum status store_due(const struct store_call *call, size_t limit,
 MUST_USE enum status store_progress_of(const struct store_call *call, const char *const *names,
                                        size_t count, struct due_rows *ret_rows, struct error *err);
 
+/* Versions of named schedules that are not the ones in force, newest first within a schedule: those
+ * still to be taken in (ahead), or those before. At most `limit` a schedule. `switched_at` of such
+ * a row is its effective_from. Returns: as store_due. */
+struct versions_wanted {
+    const char *const *names;
+    size_t count;
+    bool ahead;
+    size_t limit;
+};
+MUST_USE enum status store_versions(const struct store_call *call,
+                                    const struct versions_wanted *wanted, struct due_rows *ret_rows,
+                                    struct error *err);
+
 /* When the next firing is due (UTC_NONE: none), and the time now. Returns: as store_due. */
 MUST_USE enum status store_next_due(const struct store_call *call, utc_us *ret_next,
                                     utc_us *ret_now, struct error *err);
@@ -71,13 +88,17 @@ struct change_row {
     int64_t change_id;
     int32_t version;
     utc_us effective_from;
-    bool ended;
+    bool ended, paused;
     struct stored_rule rule;
     bool has_progress; /* the rest is what progress is now */
     int64_t step;
     utc_us next_fire_at, last_fire_at;
     char key_form[8];
     bool has_problem;
+    bool was_paused; /* the version in force is paused */
+    bool has_next;
+    struct local_time next_nominal;  /* of its next firing, also while that is withheld */
+    char highest_key[KEY_MAX_BYTES]; /* see plan_edit */
 };
 
 struct change_rows {
@@ -90,6 +111,11 @@ struct change_rows {
 /* Edits to take in, the oldest of each schedule, at most `limit`. Returns: as store_due. */
 MUST_USE enum status store_changes(const struct store_call *call, size_t limit,
                                    struct change_rows *ret_rows, struct error *err);
+
+/* Which of the candidates' keys the schedule's occurrences have: sets c->taken.
+ * Returns: as store_due. */
+MUST_USE enum status store_keys_taken(const struct store_call *call, const char *schedule,
+                                      struct plan_candidates *c, struct error *err);
 
 /* An edit to take in. */
 struct take_in_row {
@@ -116,7 +142,7 @@ struct plan_entry {
     int32_t version;
     int64_t step;
     struct plan_result result;
-    bool mend; /* the schedule stays out of planning: no next firing is written */
+    bool withheld; /* the schedule stays out of planning: no next firing is written */
     size_t firing_begin, firing_end;
     size_t gap_begin, gap_end;
 };
@@ -138,9 +164,15 @@ void plan_batch_clear(struct plan_batch *b);
 #define PLAN_BATCH_WORK_MAX 200000 /* firings looked at in one batch */
 
 struct plan_bounds {
-    utc_us until; /* see planner.h */
-    bool mend;
+    utc_us until; /* these: see planner.h */
+    struct plan_later later;
+    bool withheld;
+    enum gap_reason reason; /* when withheld */
 };
+
+/* plan_later_add for a row. A version that cannot be planned runs nothing. */
+struct plan_later plan_later_add_row(const struct due_row *row, utc_us now, utc_us until,
+                                     struct zone_set *zones, struct plan_later newer);
 
 /* Plan one row into the batch, with fresh job ids.
  * Returns: OK; INVALID (the row cannot be planned: the text is its problem); FULL (send the batch
@@ -185,13 +217,14 @@ MUST_USE enum status store_tend(const struct store_call *call, size_t limit,
 /* OK: the scope's fence is ours and no hold stands; FENCED; HELD; AGAIN; TIMEOUT; CORRUPT. */
 MUST_USE enum status store_authority_check(const struct store_call *call, struct error *err);
 
-#define REQUESTS_MAX 100
+#define REQUESTS_STEP_MAX 100                              /* answered in one step */
+#define REQUESTS_MAX      (REQUESTS_STEP_MAX + REST_MAX)   /* those that rest are read, too */
+#define SUBJECT_MAX       (NAME_MAX_BYTES + KEY_MAX_BYTES) /* a schedule, SCHEDULE:KEY, or an id */
 
 struct request_row {
     char id[UUID_TEXT_MAX];
     char kind[16];
-    char schedule[NAME_MAX_BYTES];
-    bool expired;
+    char subject[SUBJECT_MAX];
     utc_us now;
 };
 
@@ -200,17 +233,26 @@ struct request_rows {
     size_t count;
 };
 
-/* What people asked of this scope and nobody has answered, oldest first, at most REQUESTS_MAX.
- * Returns: as store_due. */
-MUST_USE enum status store_pending_requests(const struct store_call *call,
+/* What people asked of this scope and nobody has answered, oldest first, at most `limit` and
+ * REQUESTS_MAX. Returns: as store_due. */
+MUST_USE enum status store_pending_requests(const struct store_call *call, size_t limit,
                                             struct request_rows *ret_rows, struct error *err);
 
-/* Carry out a trigger and answer it in one transaction; a repeat is answered with what is there.
- * Returns: OK (done, refused with an answer, or taken by nobody any more); FENCED; HELD; … */
-MUST_USE enum status store_answer_trigger(const struct store_call *call, const char *request,
-                                          const char *job_id, struct error *err);
-/* Answer a request that came too late as expired. Returns: OK; FENCED; AGAIN; TIMEOUT; INVALID. */
-MUST_USE enum status store_expire_request(const struct store_call *call, const char *request,
+struct request_answer {
+    bool skipped;    /* a row it needs is locked, or somebody has answered it: nothing was done */
+    char text[1024]; /* for people; "" when skipped */
+};
+
+/* Carry out one request of any kind and answer it in one transaction: done, refused, or expired.
+ * `job_id` is for the job it may make. Returns: OK; FENCED; HELD; INVALID (this request makes the
+ * statement fail); AGAIN; TIMEOUT. */
+MUST_USE enum status store_answer_request(const struct store_call *call, const char *request,
+                                          const char *job_id, struct request_answer *ret_answer,
                                           struct error *err);
+
+/* Answer a request that makes store_answer_request fail as refused, with the reason.
+ * Returns: OK; FENCED; AGAIN; TIMEOUT; INVALID. */
+MUST_USE enum status store_refuse_request(const struct store_call *call, const char *request,
+                                          const char *why, struct error *err);
 
 #endif

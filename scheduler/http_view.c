@@ -1,0 +1,87 @@
+#include "http_view.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_LATE_MS                                                                               \
+    10000 /* the main loop looks every second, and does nothing that takes long                    \
+           */
+
+void view_loop_add(struct view *view, const char *name, instant turned, int64_t allowed_ms)
+{
+    struct view_loop *loop = &view->loops[view->loop_count++];
+    (void)snprintf(loop->name, sizeof loop->name, "%s", name);
+    loop->silent_ms = instant_ms_between(turned, view->now);
+    if (turned.ns == 0 || loop->silent_ms < 0) {
+        loop->silent_ms = 0; /* its thread is just starting; it turned while we looked */
+    }
+    loop->allowed_ms = allowed_ms;
+}
+
+struct view *view_take(const struct scheduler_http_options *options, const char *member)
+{
+    struct view *v = calloc(1, sizeof *v);
+    if (v == NULL) {
+        return NULL;
+    }
+    v->now = clock_now();
+    (void)snprintf(v->member, sizeof v->member, "%s", member);
+    view_loop_add(v, "main loop", (instant){atomic_load(options->looked_ns)}, LOOK_LATE_MS);
+    view_loop_add(v, "coordination", coord_last_turn(options->coord), options->coord_late_ms);
+    for (size_t i = 0; i < options->count; i++) {
+        v->scopes[v->count] = scope_read(options->scopes[i]);
+        const struct scope_snapshot *scope = &v->scopes[v->count++];
+        if (scope->state != LIFECYCLE_STOPPED) {
+            char name[sizeof v->loops[0].name];
+            (void)snprintf(name, sizeof name, "scope %s", scope->name);
+            view_loop_add(v, name, scope_last_turn(options->scopes[i]), options->stuck_ms);
+        }
+    }
+    return v;
+}
+
+bool view_loop_turns(const struct view_loop *loop)
+{
+    return loop->silent_ms < loop->allowed_ms;
+}
+
+bool view_is_live(const struct view *view)
+{
+    for (size_t i = 0; i < view->loop_count; i++) {
+        if (!view_loop_turns(&view->loops[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool view_scope_is_ready(const struct scope_snapshot *scope, enum view_readiness readiness,
+                         const char **ret_why)
+{
+    *ret_why = "";
+    if (scope->state == LIFECYCLE_ACTIVE) {
+        return true;
+    }
+    if (readiness == VIEW_READY_ACTIVE) {
+        *ret_why = "this replica does not lead the scope";
+        return false;
+    }
+    if (scope->state == LIFECYCLE_FOLLOWING) {
+        *ret_why = scope->has_database ? "" : "it follows, but has no connection to the database";
+        return scope->has_database;
+    }
+    *ret_why = "it neither leads nor follows: see state and problem";
+    return false;
+}
+
+size_t view_find(const struct view *view, const char *scope)
+{
+    for (size_t i = 0; i < view->count; i++) {
+        if (strcmp(view->scopes[i].name, scope) == 0) {
+            return i;
+        }
+    }
+    return SIZE_MAX;
+}

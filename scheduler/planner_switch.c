@@ -1,0 +1,174 @@
+/* Where an edited schedule goes on: nothing due is passed over, and no key comes twice. */
+#include "planner.h"
+
+#include <string.h>
+
+/* Two zones show dates that are at most this far apart. */
+#define ZONES_APART_US ((int64_t)3 * SECONDS_A_DAY * MICROS_A_SECOND)
+
+static int64_t date_of(struct local_time t)
+{
+    return floor_divide(t.s, SECONDS_A_DAY);
+}
+
+static struct rule_bounds bounds_of(const struct plan_edit *e)
+{
+    return (struct rule_bounds){e->starts_at, e->ends_at};
+}
+
+/* The first firing of the new rule for a date that the old one would still have fired for. */
+static struct firing date_kept(const struct plan_edit *e)
+{
+    struct firing f =
+        rule_next_within(e->rule, (utc_us){e->effective_from.us - ZONES_APART_US}, bounds_of(e));
+    while (f.found && f.at.us < e->effective_from.us &&
+           date_of(f.nominal) < date_of(e->next_nominal)) {
+        f = rule_next_within(e->rule, f.at, bounds_of(e));
+    }
+    return f;
+}
+
+/* Its time is past: it is due at once, unless it would have to come before what was planned. */
+static enum status date_keep(const struct plan_edit *e, struct plan_switch *w, struct error *err)
+{
+    struct firing f = date_kept(e);
+    if (!f.found || f.at.us >= e->effective_from.us) {
+        return STATUS_OK;
+    }
+    if (f.at.us <= e->last_fire_at.us) {
+        char key[KEY_MAX_BYTES];
+        key_format(KEY_DATE, &f, key);
+        return error_set(err, STATUS_INVALID,
+                         "the new rule passes over %s, which was still to come; make a new "
+                         "schedule for it, or make the edit after that date has fired",
+                         key);
+    }
+    w->switched_at = f.at;
+    w->next = f;
+    return STATUS_OK;
+}
+
+static bool key_in_doubt(const struct plan_edit *e, const struct plan_switch *w,
+                         const struct firing *f, char ret_key[KEY_MAX_BYTES])
+{
+    key_format(w->form, f, ret_key);
+    return strcmp(ret_key, e->highest_key) <= 0;
+}
+
+static enum status form_find(const struct plan_edit *e, struct plan_switch *w, struct error *err)
+{
+    enum key_form needed = key_form_of_rule(e->rule);
+    if (e->has_form && needed > e->form) {
+        return error_set(err, STATUS_INVALID,
+                         "this schedule's firings are known by their %s, and the new rule fires "
+                         "more often than that; make a new schedule for it",
+                         e->form == KEY_DATE ? "date" : "minute");
+    }
+    /* While it is paused from the start on, its author may still try things. */
+    w->has_form = e->has_form || !e->paused;
+    w->form = e->has_form ? e->form : needed;
+    return STATUS_OK;
+}
+
+enum status plan_switch_find(const struct plan_edit *e, struct plan_switch *ret_switch,
+                             struct error *err)
+{
+    bool after_last = e->last_fire_at.us > e->effective_from.us;
+    struct plan_switch w = {
+        .switched_at = after_last ? e->last_fire_at : e->effective_from,
+        .has_form = e->has_form,
+        .form = e->form,
+    };
+    *ret_switch = w;
+    if (e->rule == NULL) {
+        return STATUS_OK;
+    }
+    enum status s = form_find(e, &w, err);
+    if (s != STATUS_OK) {
+        return s;
+    }
+    /* A firing at effective_from is the new version's: the old one plans what lies before. */
+    utc_us base = {e->effective_from.us - 1};
+    base = e->last_fire_at.us > base.us ? e->last_fire_at : base;
+    w.next = rule_next_within(e->rule, base, bounds_of(e));
+    if (w.form == KEY_DATE && e->has_next) {
+        s = date_keep(e, &w, err);
+    }
+    if (s == STATUS_OK && !w.next.found && e->once && utc_is_none(e->last_fire_at)) {
+        s = error_set(err, STATUS_INVALID,
+                      "nothing will fire: the time was past when the schedule was written, or "
+                      "lies outside of starts_at and ends_at");
+    }
+    if (s != STATUS_OK) {
+        return s;
+    }
+    char key[KEY_MAX_BYTES];
+    w.doubtful = w.next.found && !e->paused && key_in_doubt(e, &w, &w.next, key);
+    *ret_switch = w;
+    return STATUS_OK;
+}
+
+void plan_candidates_fill(const struct plan_edit *e, const struct plan_switch *w,
+                          struct plan_candidates *ret_candidates)
+{
+    struct plan_candidates *c = ret_candidates;
+    struct firing f = w->next;
+    c->count = 0;
+    while (f.found && c->count < PLAN_CANDIDATES_MAX && key_in_doubt(e, w, &f, c->keys[c->count])) {
+        c->taken[c->count] = false;
+        c->firings[c->count++] = f;
+        f = rule_next_within(e->rule, f.at, bounds_of(e));
+    }
+}
+
+static enum status key_repeats(const struct plan_edit *e, const struct plan_candidates *c,
+                               struct error *err)
+{
+    size_t first = 0;
+    size_t last = c->count;
+    while (!c->taken[first]) {
+        first++;
+    }
+    while (!c->taken[last - 1]) {
+        last--;
+    }
+    if (e->once) {
+        return error_set(err, STATUS_INVALID,
+                         "it has fired under the key %s already; make a new schedule for the new "
+                         "time",
+                         c->keys[first]);
+    }
+    return error_set(err, STATUS_INVALID,
+                     "the new rule would fire again under keys that exist, from %s to %s; make a "
+                     "new schedule for it",
+                     c->keys[first], c->keys[last - 1]);
+}
+
+enum status plan_candidates_settle(const struct plan_edit *e, const struct plan_candidates *c,
+                                   struct plan_switch *w, struct error *err)
+{
+    size_t first_free = 0;
+    bool any = false;
+    for (size_t i = 0; i < c->count; i++) {
+        any = any || c->taken[i];
+    }
+    while (first_free < c->count && c->taken[first_free]) {
+        first_free++;
+    }
+    w->doubtful = false;
+    if (!any || (first_free == 0 && w->form == KEY_DATE)) {
+        return STATUS_OK;
+    }
+    struct firing next =
+        first_free < c->count
+            ? c->firings[first_free]
+            : rule_next_within(e->rule, c->firings[first_free - 1].at, bounds_of(e));
+    if (w->form != KEY_DATE || (e->once && !next.found)) {
+        w->next = (struct firing){.found = false};
+        return key_repeats(e, c, err);
+    }
+    /* These dates have their occurrence: the version begins behind them. */
+    w->switched_at = (utc_us){c->firings[first_free - 1].at.us + 1};
+    w->next = next;
+    return STATUS_OK;
+}

@@ -1,0 +1,109 @@
+/* What a scheduler measures: the families in one table, which is also printed as the reference
+ * (docs/metrics.md), and the small calls that count. Thread: any. Blocks: never for long. */
+#ifndef RS_SCHEDULER_METRICS_H
+#define RS_SCHEDULER_METRICS_H
+
+#include <stdio.h>
+
+#include "clock.h"
+#include "lifecycle.h"
+#include "metrics.h"
+#include "planner.h"
+#include "relay.h"
+#include "scope.h"
+
+/* In the order of the reference. */
+enum scheduler_metric {
+    /* this process */
+    SCHEDULER_LEADER,
+    SCHEDULER_STATE,
+    SCHEDULER_STATE_SECONDS,
+    SCHEDULER_GENERATION,
+    SCHEDULER_INCARNATION,
+    SCHEDULER_AHEAD,
+    SCHEDULER_FAILURES,
+    SCHEDULER_ELECTIONS,
+    SCHEDULER_LEADERSHIPS,
+    SCHEDULER_STEP_DOWNS,
+    SCHEDULER_LEADERSHIP_SECONDS,
+    SCHEDULER_PREPARE_SECONDS,
+    SCHEDULER_HEARTBEAT_SECONDS,
+    SCHEDULER_LEASE_SECONDS,
+    SCHEDULER_SESSIONS,
+    SCHEDULER_STALL,
+    SCHEDULER_PLANNED,
+    SCHEDULER_GAPS,
+    SCHEDULER_EDITS,
+    SCHEDULER_RETRIES_RELEASED,
+    SCHEDULER_REAPED,
+    SCHEDULER_PUBLISHED,
+    SCHEDULER_PUBLISH_FAILURES,
+    SCHEDULER_OUTBOX_DELETED,
+    SCHEDULER_OUTBOX_BURIED,
+    SCHEDULER_OUTBOX_TRIMMED,
+    SCHEDULER_PRODUCERS,
+    SCHEDULER_IN_FLIGHT,
+    SCHEDULER_KAFKA_REACHABLE,
+    SCHEDULER_PRUNED,
+    SCHEDULER_RELOADS,
+    SCHEDULER_OBSERVATION_AGE,
+    /* what the database says, the same from every replica: reports.scope_figures */
+    SCHEDULER_OBSERVED_FIRST,
+    SCHEDULER_LEADERLESS = SCHEDULER_OBSERVED_FIRST,
+    SCHEDULER_BEAT_AGE,
+    SCHEDULER_FENCE_INCARNATION,
+    SCHEDULER_FENCE_GENERATION,
+    SCHEDULER_DUE_LAG,
+    SCHEDULER_RECENT_GAPS,
+    SCHEDULER_OUTBOX_MESSAGES,
+    SCHEDULER_OUTBOX_OLDEST,
+    SCHEDULER_OUTBOX_DEAD,
+    SCHEDULER_REFUSED_WRITES,
+    SCHEDULER_JOBS,
+    SCHEDULER_OLDEST_QUEUED,
+    SCHEDULER_WORKERS,
+    SCHEDULER_PROBLEMS,
+    SCHEDULER_EDITS_WAITING,
+    SCHEDULER_EDIT_OLDEST,
+    SCHEDULER_REQUESTS_WAITING,
+    SCHEDULER_REQUEST_OLDEST,
+    SCHEDULER_HOLDS,
+    SCHEDULER_HOLD_SECONDS,
+    SCHEDULER_QUEUE_HOLD_SECONDS,
+    SCHEDULER_METRICS,
+};
+extern const struct metric_family SCHEDULER_FAMILIES[SCHEDULER_METRICS];
+
+/* The family that a figure of the database belongs to; NULL: none that this program knows (a newer
+ * schema has more). */
+const struct metric_family *scheduler_figure_family(const char *figure);
+
+/* Series of a scope that begin at 0, so that the first step of each is seen. */
+void scope_metrics_begin(const char *scope);
+
+/* A transition: elections, leaderships, step-downs. `stayed_s`: seconds in the state that was left.
+ */
+void scope_metrics_step(const char *scope, const struct lifecycle_row *row, double stayed_s);
+
+/* State, generation and the like, as people see them. */
+void scope_metrics_set(const struct scope_snapshot *view, instant now);
+
+/* Firings that were recorded in gaps [begin, end). */
+void scope_metrics_gaps(const char *scope, const struct planned_gap *gaps, size_t begin,
+                        size_t end);
+
+/* What a relay counted since it was last told; `after` is the present. */
+void relay_metrics_add(const char *scope, const struct relay_snapshot *before,
+                       const struct relay_snapshot *after);
+void relay_metrics_end(const char *scope); /* its gauges vanish */
+
+/* The reference of all metrics of report-scheduler. */
+void scheduler_metrics_print(FILE *to);
+
+static inline struct metric *scheduler_metric(enum scheduler_metric which, const char *first,
+                                              const char *second)
+{
+    return metric_get(&SCHEDULER_FAMILIES[which], first, second);
+}
+
+#endif

@@ -1,0 +1,176 @@
+/* PostgreSQL adapter of store_request.h. */
+#include "store_request.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "store_pg.h"
+
+#define TEXT_OF(number)  TEXT_OF_(number)
+#define TEXT_OF_(number) #number
+#define SILENT_S         30 /* an idle leader beats every 5 s */
+
+static const char locate_sql[] =
+    "SELECT s.scope, CASE WHEN f.leads THEN f.member END, CASE WHEN f.leads THEN f.url END "
+    "FROM (SELECT coalesce("
+    "(SELECT r.scope FROM reports.request r WHERE r.id = $1::uuid), "
+    "(SELECT d.scope FROM reports.schedule d WHERE d.name = $2::text), "
+    "(SELECT j.scope FROM reports.job j WHERE j.id = $3::uuid), "
+    "(SELECT o.scope FROM reports.occurrence o WHERE o.schedule = $4::text "
+    "AND o.occurrence_key = $5::text)) AS scope) s "
+    "LEFT JOIN LATERAL (SELECT f.member, f.url, f.activated_at IS NOT NULL "
+    "AND f.released_at IS NULL AND p.beat_at > clock_timestamp() - interval '" TEXT_OF(
+        SILENT_S) " s' AS leads FROM reports.fence f JOIN reports.fence_pulse p USING (scope) "
+                  "WHERE f.scope = s.scope) f ON true "
+                  "WHERE s.scope IS NOT NULL";
+
+static bool is_about_a_job(const char *kind)
+{
+    return strcmp(kind, "cancel") == 0 || strcmp(kind, "retry") == 0;
+}
+
+enum status request_locate(struct store *store, const struct request_wish *wish, instant deadline,
+                           struct request_place *ret_place, struct error *err)
+{
+    bool job = is_about_a_job(wish->kind);
+    const char *colon = strchr(wish->subject, ':');
+    char schedule[REQUEST_SUBJECT_MAX];
+    (void)snprintf(schedule, sizeof schedule, "%.*s",
+                   colon == NULL ? 0 : (int)(colon - wish->subject), wish->subject);
+    const char *values[] = {wish->id, job ? NULL : wish->subject,
+                            job && uuid_is_valid(wish->subject) ? wish->subject : NULL,
+                            job && colon != NULL ? schedule : NULL,
+                            job && colon != NULL ? colon + 1 : NULL};
+    PGresult *r = NULL;
+    enum status s = store_pg_query(store, locate_sql, 5, values, deadline, &r, err);
+    if (s != STATUS_OK) {
+        return s;
+    }
+    if (PQntuples(r) == 0) {
+        PQclear(r);
+        return error_set(err, STATUS_NOT_FOUND, "%s \"%s\" does not exist; reportctl %s lists them",
+                         job ? "job" : "schedule", wish->subject, job ? "jobs" : "schedules");
+    }
+    store_pg_text(r, 0, 0, ret_place->scope, sizeof ret_place->scope);
+    store_pg_text(r, 0, 1, ret_place->member, sizeof ret_place->member);
+    store_pg_text(r, 0, 2, ret_place->url, sizeof ret_place->url);
+    PQclear(r);
+    return STATUS_OK;
+}
+
+enum status request_leaders(struct store *store, const char (*scopes)[NAME_MAX_BYTES], size_t count,
+                            instant deadline, struct request_leader *ret_leaders, size_t *ret_count,
+                            struct error *err)
+{
+    static const char sql[] =
+        "SELECT f.scope, f.member, f.incarnation, f.generation, f.activated_at IS NOT NULL "
+        "AND f.released_at IS NULL AND p.beat_at > clock_timestamp() - interval '" TEXT_OF(
+            SILENT_S) " s' "
+                      "FROM reports.fence f JOIN reports.fence_pulse p USING (scope) "
+                      "WHERE f.scope = ANY ($1::text[])";
+    struct store_pg_array list = {0};
+    PGresult *r = NULL;
+    for (size_t i = 0; i < count; i++) {
+        store_pg_array_add(&list, scopes[i]);
+    }
+    const char *values[] = {store_pg_array_text(&list)};
+    enum status s = values[0] == NULL ? error_set(err, STATUS_AGAIN, "out of memory")
+                                      : store_pg_query(store, sql, 1, values, deadline, &r, err);
+    store_pg_array_free(&list);
+    if (s != STATUS_OK) {
+        return s;
+    }
+    *ret_count = 0;
+    for (int i = 0; i < PQntuples(r) && *ret_count < count; i++) {
+        struct request_leader *l = &ret_leaders[(*ret_count)++];
+        store_pg_text(r, i, 0, l->scope, sizeof l->scope);
+        store_pg_text(r, i, 1, l->member, sizeof l->member);
+        l->incarnation = store_pg_int(r, i, 2);
+        l->generation = store_pg_int(r, i, 3);
+        l->leads = store_pg_bool(r, i, 4);
+    }
+    PQclear(r);
+    return STATUS_OK;
+}
+
+enum status request_ask(struct store *store, const struct request_wish *wish, instant deadline,
+                        struct request_answer *ret_answer, struct error *err)
+{
+    static const char sql[] = "SELECT state, answer FROM reports.ask($1::uuid, $2::text, $3::text, "
+                              "$4::text, make_interval(secs => $5::double precision))";
+    char seconds[24];
+    (void)snprintf(seconds, sizeof seconds, "%lld", (long long)wish->timeout_s);
+    const char *values[] = {wish->id, wish->kind, wish->subject,
+                            wish->has_argument ? wish->argument : NULL, seconds};
+    PGresult *r = NULL;
+    enum status s = store_pg_query(store, sql, 5, values, deadline, &r, err);
+    if (s != STATUS_OK) {
+        return s;
+    }
+    (void)snprintf(ret_answer->id, sizeof ret_answer->id, "%s", wish->id);
+    store_pg_text(r, 0, 0, ret_answer->state, sizeof ret_answer->state);
+    store_pg_text(r, 0, 1, ret_answer->text, sizeof ret_answer->text);
+    PQclear(r);
+    return STATUS_OK;
+}
+
+enum status request_states(struct store *store, const char (*ids)[UUID_TEXT_MAX], size_t count,
+                           instant deadline, struct request_answer ret_answers[REQUEST_WAITING_MAX],
+                           size_t *ret_count, struct error *err)
+{
+    static const char sql[] =
+        "SELECT id, state, answer FROM reports.request WHERE id = ANY ($1::uuid[])";
+    struct store_pg_array list = {0};
+    PGresult *r = NULL;
+    for (size_t i = 0; i < count; i++) {
+        store_pg_array_add(&list, ids[i]);
+    }
+    const char *values[] = {store_pg_array_text(&list)};
+    enum status s = values[0] == NULL ? error_set(err, STATUS_AGAIN, "out of memory")
+                                      : store_pg_query(store, sql, 1, values, deadline, &r, err);
+    store_pg_array_free(&list);
+    if (s != STATUS_OK) {
+        return s;
+    }
+    *ret_count = 0;
+    for (int i = 0; i < PQntuples(r) && *ret_count < REQUEST_WAITING_MAX; i++) {
+        struct request_answer *a = &ret_answers[(*ret_count)++];
+        store_pg_text(r, i, 0, a->id, sizeof a->id);
+        store_pg_text(r, i, 1, a->state, sizeof a->state);
+        store_pg_text(r, i, 2, a->text, sizeof a->text);
+    }
+    PQclear(r);
+    return STATUS_OK;
+}
+
+enum status request_read(struct store *store, const char *id, instant deadline,
+                         struct request_record *ret_record, struct error *err)
+{
+    static const char sql[] = "SELECT id, state, answer, kind, scope, subject, argument, "
+                              "requested_at, answered_at, job_id FROM reports.request "
+                              "WHERE id = $1::uuid";
+    const char *values[] = {id};
+    PGresult *r = NULL;
+    enum status s = store_pg_query(store, sql, 1, values, deadline, &r, err);
+    if (s != STATUS_OK) {
+        return s;
+    }
+    if (PQntuples(r) == 0) {
+        PQclear(r);
+        return error_set(err, STATUS_NOT_FOUND, "request %s does not exist", id);
+    }
+    struct request_record *q = ret_record;
+    store_pg_text(r, 0, 0, q->answer.id, sizeof q->answer.id);
+    store_pg_text(r, 0, 1, q->answer.state, sizeof q->answer.state);
+    store_pg_text(r, 0, 2, q->answer.text, sizeof q->answer.text);
+    store_pg_text(r, 0, 3, q->kind, sizeof q->kind);
+    store_pg_text(r, 0, 4, q->scope, sizeof q->scope);
+    store_pg_text(r, 0, 5, q->subject, sizeof q->subject);
+    store_pg_text(r, 0, 6, q->argument, sizeof q->argument);
+    q->has_argument = PQgetisnull(r, 0, 6) == 0;
+    store_pg_text(r, 0, 7, q->requested_at, sizeof q->requested_at);
+    store_pg_text(r, 0, 8, q->answered_at, sizeof q->answered_at);
+    store_pg_text(r, 0, 9, q->job_id, sizeof q->job_id);
+    PQclear(r);
+    return STATUS_OK;
+}
