@@ -2,8 +2,10 @@
 
 struct admission admission_start(instant now, int64_t pull_idle_ms)
 {
-    return (struct admission){
-        .pull_idle_ms = pull_idle_ms, .full_since = INSTANT_NEVER, .pull_at = now};
+    return (struct admission){.pull_idle_ms = pull_idle_ms,
+                              .full_since = INSTANT_NEVER,
+                              .pull_at = now,
+                              .pulled_at = now};
 }
 
 struct admission_step admission_decide(struct admission *a, instant now, size_t free_slots)
@@ -39,7 +41,8 @@ void admission_took(struct admission *a, instant now, uint64_t random)
 {
     /* A pull that is due stays due: something is known or likely to wait in the database. */
     if (instant_before(now, a->pull_at)) {
-        a->pull_at = idle_end(a, now, random);
+        instant latest = instant_add_ms(a->pulled_at, PULL_OFF_MAX * a->pull_idle_ms);
+        a->pull_at = instant_min(idle_end(a, now, random), latest);
     }
 }
 
@@ -50,5 +53,6 @@ void admission_shed(struct admission *a, instant now)
 
 void admission_pulled(struct admission *a, instant now, size_t asked, size_t got, uint64_t random)
 {
+    a->pulled_at = now;
     a->pull_at = asked > 0 && got >= asked ? now : idle_end(a, now, random);
 }

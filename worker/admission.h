@@ -5,7 +5,8 @@
  * milliseconds and resuming after a pause costs a fetch (librdkafka drops what it had fetched).
  * After PAUSE_AFTER_MS without one: pause the topic; after SHED_AFTER_MS let the messages pass
  * unclaimed: their jobs stay queued and are pulled by whoever is free. A free slot and no message
- * for pull_idle_ms (up to twice it): pull. A pull that came back full means more is waiting: pull
+ * for pull_idle_ms (up to twice it): pull, and now and then under steady messages as well, for a job
+ * whose own message was lost. A pull that came back full means more is waiting: pull
  * again at once. */
 #ifndef RS_ADMISSION_H
 #define RS_ADMISSION_H
@@ -18,6 +19,7 @@
 
 #define PAUSE_AFTER_MS 500
 #define SHED_AFTER_MS  5000
+#define PULL_OFF_MAX   5 /* times pull_idle_ms: messages put a pull off no longer than that */
 
 enum admission_mode {
     ADMISSION_CLAIM, /* take messages and claim them */
@@ -30,6 +32,7 @@ struct admission {
     int64_t pull_idle_ms;
     instant full_since; /* INSTANT_NEVER: there is a free slot */
     instant pull_at;
+    instant pulled_at; /* the last one */
 };
 
 struct admission_step {

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "worker_metrics.h"
+
 #define DIRECTORY_MODE 0750
 #define FILE_MODE      0640
 
@@ -27,6 +29,7 @@ static enum status refused(const struct artifact_store *store, const char *what,
 {
     int reason = errno;
     const char *remedy = "";
+    metric_add(worker_metric(WORKER_ARTIFACT_FAILURES, store->name, NULL), 1);
     if (reason == ENOSPC || reason == EDQUOT) {
         remedy = "; free space there, the job is tried again";
     } else if (reason == EACCES || reason == EPERM || reason == EROFS) {

@@ -36,6 +36,7 @@ struct claims {
     size_t slots;
     size_t capacity;
     struct claim_list lists[STATES];
+    size_t collect_most; /* so many DONE end the collector's wait for company */
     bool stopped;
     struct claim *entries;
 };
@@ -148,7 +149,10 @@ static void state_set(struct claims *c, struct claim *e, enum claim_state state)
         (void)pthread_cond_signal(&c->waiting_changed);
         break;
     case CLAIM_DONE:
-        (void)pthread_cond_broadcast(&c->done_changed);
+        /* Not for each of them: the collector waits for the first, and then for a full batch. */
+        if (c->lists[CLAIM_DONE].count == 1 || c->lists[CLAIM_DONE].count >= c->collect_most) {
+            (void)pthread_cond_broadcast(&c->done_changed);
+        }
         (void)pthread_cond_broadcast(&c->room_changed);
         break;
     case CLAIM_FREE:
@@ -273,6 +277,7 @@ size_t claims_collect(struct claims *c, struct claim **ret_claims, size_t most, 
 {
     size_t n = 0;
     (void)pthread_mutex_lock(&c->mutex);
+    c->collect_most = most;
     while (c->lists[CLAIM_DONE].count == 0 && wait_change(c, &c->done_changed, deadline)) {
     }
     instant end = instant_add_ms(clock_now(), linger_ms);

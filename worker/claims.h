@@ -40,6 +40,7 @@ enum claim_kill {
 struct claim {
     struct job *job;
     struct outcome outcome;
+    instant reported_at; /* the run ended; as `outcome` */
     struct {
         int state;
         enum claim_kill kill;

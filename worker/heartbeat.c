@@ -8,8 +8,10 @@
 #include "log.h"
 #include "version.h"
 #include "worker.h"
+#include "thread_join.h"
 
-#define RETRY_MS 200 /* after a failed heartbeat: the claims' deadlines are running */
+#define TURN_MS  1000 /* the loop turns at least this often, so that /livez sees it */
+#define RETRY_MS 200  /* after a failed heartbeat: the claims' deadlines are running */
 
 struct heart {
     struct worker *w;
@@ -116,6 +118,7 @@ static enum status beat(struct heart *h, const struct incarnation_copy *me)
     if (s == STATUS_OK) {
         replies_apply(w, pairs, replies, count, claim_deadline(sent, me->agreement.lease_ms));
         counter_add(&w->counters, COUNT_HEARTBEATS, 1);
+        atomic_store(&w->beat_ns, clock_now().ns);
     } else if (strcmp(err.code, STORE_ENDED) == 0) {
         worker_incarnation_ended(w, me->id);
     } else {
@@ -164,7 +167,7 @@ static int64_t turn(struct heart *h, instant *next_beat)
         drain_tell(h, &me);
     }
     instant now = clock_now();
-    if (atomic_exchange(&h->w->beat_now, false) || !instant_before(now, *next_beat)) {
+    if (!instant_before(now, *next_beat)) {
         if (beat(h, &me) != STATUS_OK) {
             return RETRY_MS;
         }
@@ -193,10 +196,15 @@ void *heartbeat_main(void *worker)
 {
     struct heart h = {.w = worker, .connection = {.what = "report-worker heartbeat"}};
     instant next_beat = {0};
+    thread_name("heartbeat");
     while (!atomic_load(&h.w->finishing)) {
+        atomic_store(&h.w->heartbeat_turned_ns, clock_now().ns);
+        stall_turn(&h.w->heartbeat_stall, clock_now());
         int64_t wait = turn(&h, &next_beat);
-        wake_wait(h.w->heartbeat_wake, (int)wait);
+        stall_wait(&h.w->heartbeat_stall, clock_now(), instant_add_ms(clock_now(), wait));
+        wake_wait(h.w->heartbeat_wake, (int)(wait < TURN_MS ? wait : TURN_MS));
     }
+    stall_wait(&h.w->heartbeat_stall, clock_now(), INSTANT_NEVER);
     leave(&h);
     connection_close(&h.connection);
     return NULL;

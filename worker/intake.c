@@ -10,9 +10,10 @@
 #include "log.h"
 #include "message.h"
 #include "worker.h"
+#include "thread_join.h"
 
 #define BATCH_MAX     200
-#define COLLECT_MS    3    /* more messages may join a batch for so long */
+#define COLLECT_MS    1    /* more messages may join a batch for so long; others come while it is claimed */
 #define POLL_MS       250  /* longest wait for a message: a stop or a pull must not wait longer */
 #define FULL_POLL_MS  50   /* longest wait for a free slot before the consumer is served again */
 #define RECHECK_MS    5000 /* behind the role's statement_timeout: a lost claim is visible then */
@@ -70,6 +71,58 @@ static void claim_failed(struct intake *in, enum status s, const struct error *e
     }
 }
 
+/* Leave out what the table knows, or knew before the database was asked. */
+static void found_filter(struct intake *in, struct job_list *jobs, const struct claim_pair *before,
+                         size_t known)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < jobs->count; i++) {
+        bool is_known = claims_knows(in->w->claims, jobs->jobs[i]->id, jobs->jobs[i]->token);
+        for (size_t k = 0; k < known && !is_known; k++) {
+            is_known = strcmp(before[k].token, jobs->jobs[i]->token) == 0;
+        }
+        if (is_known) {
+            job_free(jobs->jobs[i]);
+        } else {
+            jobs->jobs[kept++] = jobs->jobs[i];
+        }
+    }
+    jobs->count = kept;
+}
+
+/* When a claim without an answer was made nobody knows, so neither how long its lease still is:
+ * renewed, it begins no earlier than *ret_sent. Leaves out what has moved on. */
+static enum status found_renew(struct intake *in, struct job_list *jobs, instant *ret_sent,
+                               struct error *err)
+{
+    struct claim_pair *pairs = calloc(jobs->count + 1, sizeof *pairs);
+    struct heartbeat_reply *replies = calloc(jobs->count + 1, sizeof *replies);
+    enum status s = pairs == NULL || replies == NULL ? error_set(err, STATUS_AGAIN, "out of memory")
+                                                     : STATUS_OK;
+    for (size_t i = 0; s == STATUS_OK && i < jobs->count; i++) {
+        memcpy(pairs[i].job_id, jobs->jobs[i]->id, sizeof pairs[i].job_id);
+        memcpy(pairs[i].token, jobs->jobs[i]->token, sizeof pairs[i].token);
+        pairs[i].attempt = jobs->jobs[i]->attempt;
+    }
+    *ret_sent = clock_now();
+    if (s == STATUS_OK && jobs->count > 0) {
+        s = store_heartbeat(in->connection.store, in->me.id, pairs, jobs->count,
+                            instant_add_ms(*ret_sent, STATEMENT_MS), replies, err);
+    }
+    size_t kept = 0;
+    for (size_t i = 0; s == STATUS_OK && i < jobs->count; i++) {
+        if (replies[i].held) {
+            jobs->jobs[kept++] = jobs->jobs[i];
+        } else {
+            job_free(jobs->jobs[i]);
+        }
+    }
+    jobs->count = s == STATUS_OK ? kept : jobs->count;
+    free(pairs);
+    free(replies);
+    return s;
+}
+
 /* Adopt what the database says we hold and we do not know. A claim that was closed between the
  * question and the look into the table is known before it: look both before and after. */
 static void claims_recover(struct intake *in)
@@ -78,38 +131,25 @@ static void claims_recover(struct intake *in)
     struct claim_pair *before = NULL;
     size_t known = 0;
     struct error err = {0};
+    instant sent = {0};
     if (claims_pairs(in->w->claims, &before, &known) != STATUS_OK) {
         return;
     }
-    instant sent = clock_now();
     enum status s = store_claims_of(in->connection.store, in->me.id,
-                                    instant_add_ms(sent, STATEMENT_MS), &jobs, &err);
+                                    instant_add_ms(clock_now(), STATEMENT_MS), &jobs, &err);
+    if (s == STATUS_OK) {
+        found_filter(in, &jobs, before, known);
+        s = found_renew(in, &jobs, &sent, &err);
+    }
+    free(before);
     if (s != STATUS_OK) {
-        free(before);
+        job_list_free(&jobs);
         in->recover_at = instant_add_ms(clock_now(), 200);
         return;
     }
-    size_t kept = 0;
-    for (size_t i = 0; i < jobs.count; i++) {
-        bool is_known = claims_knows(in->w->claims, jobs.jobs[i]->id, jobs.jobs[i]->token);
-        for (size_t k = 0; k < known && !is_known; k++) {
-            is_known = strcmp(before[k].token, jobs.jobs[i]->token) == 0;
-        }
-        if (is_known) {
-            job_free(jobs.jobs[i]);
-        } else {
-            jobs.jobs[kept++] = jobs.jobs[i];
-        }
-    }
-    free(before);
-    jobs.count = kept;
-    /* Their lease began when they were claimed, which was at most RECHECK_MS ago: the next
-     * heartbeat, asked for here, says until when they are really ours. */
-    size_t adopted = jobs_add(in, &jobs, instant_add_ms(sent, -RECHECK_MS));
+    size_t adopted = jobs_add(in, &jobs, sent);
     counter_add(&in->w->counters, COUNT_ADOPTED, adopted);
     if (adopted > 0) {
-        atomic_store(&in->w->beat_now, true);
-        wake_up(in->w->heartbeat_wake);
         log_event(LOG_LEVEL_INFO, "adopted claims whose answer was lost", "jobs=%zu", adopted);
     }
     in->recover_at = in->recover_again ? instant_add_ms(clock_now(), RECHECK_MS) : INSTANT_NEVER;
@@ -274,8 +314,10 @@ static void batch_claim(struct intake *in)
                             &jobs, &err);
     }
     if (s != STATUS_OK) {
-        /* Offsets stay behind; the jobs themselves wait in the database and are pulled. */
+        /* Offsets stay behind; the jobs themselves wait in the database and are pulled, soon: the
+         * next messages' offsets would carry these away. */
         claim_failed(in, s, &err);
+        admission_shed(&in->admission, clock_now());
         return;
     }
     offsets_store(in);
@@ -303,10 +345,15 @@ static void consumer_ensure(struct intake *in)
     for (size_t i = 0; i < s->kafka_properties.count; i++) {
         properties[i] = s->kafka_properties.items[i];
     }
+    const char *secret_files[SETTING_LIST_MAX + 1] = {NULL};
+    for (size_t i = 0; i < s->kafka_secret_files.count; i++) {
+        secret_files[i] = s->kafka_secret_files.items[i];
+    }
     const char *topics[] = {s->kafka_topic, NULL};
     struct consumer_options options = {.dispatch = {.brokers = s->kafka_brokers,
                                                     .client_id = "report-worker",
-                                                    .properties = properties},
+                                                    .properties = properties,
+                                                    .secret_files = secret_files},
                                        .group = s->kafka_group,
                                        .topics = topics};
     struct error err;
@@ -391,11 +438,16 @@ void *intake_main(void *worker)
     static struct intake in; /* some kilobytes; there is one such thread in a process */
     in = (struct intake){
         .w = worker, .connection = {.what = "report-worker claims"}, .recover_at = INSTANT_NEVER};
+    thread_name("intake");
     in.admission = admission_start(clock_now(), in.w->settings->pull_idle_ms);
     while (!atomic_load(&in.w->draining)) {
+        stall_turn(&in.w->claims_stall, clock_now());
+        atomic_store(&in.w->intake_turned_ns, clock_now().ns);
+        in.admission.pull_idle_ms = atomic_load(&in.w->pull_idle_ms);
         turn(&in);
     }
     atomic_store(&in.w->intake_over, true);
+    stall_wait(&in.w->claims_stall, clock_now(), INSTANT_NEVER);
     connection_close(&in.connection);
     consumer_end(&in);
     return NULL;

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "clock.h"
 #include "ident.h"
 #include "status.h"
 
@@ -42,6 +43,8 @@ struct job {
     char window_end[JOB_TIME_MAX];
     char cause[JOB_WORD_MAX];
     int64_t timeout_ms;
+    int64_t late_us, waited_us; /* at the claim, by the database: since scheduled_for, run_after */
+    instant received_at;
     char report[NAME_MAX_BYTES];
     char kind[JOB_WORD_MAX]; /* "" when the report row is gone */
     char data_source[NAME_MAX_BYTES];

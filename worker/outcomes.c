@@ -6,6 +6,8 @@
 
 #include "log.h"
 #include "worker.h"
+#include "worker_metrics.h"
+#include "thread_join.h"
 
 #define BATCH     200
 #define LINGER_MS 5
@@ -19,11 +21,13 @@ struct writer {
 
 static void artifact_drop(struct worker *w, const struct outcome *o)
 {
+    const struct worker_settings *settings = settings_take(w->now, NULL);
     const struct artifact_store *store =
-        o->has_artifact ? artifact_store_find(w->settings, o->artifact.store) : NULL;
+        o->has_artifact ? artifact_store_find(settings, o->artifact.store) : NULL;
     if (store != NULL) {
         artifact_remove(store, o->artifact.path);
     }
+    settings_give(w->now, settings);
 }
 
 static enum counter counter_of(enum outcome_kind kind)
@@ -47,9 +51,11 @@ static void verdict_apply(struct worker *w, struct claim *claim, enum outcome_ve
     const struct outcome *o = &claim->outcome;
     switch (verdict) {
     case VERDICT_DONE:
+        outcome_metrics_add(claim, clock_now());
         counter_add(&w->counters, counter_of(o->kind), 1);
         break;
     case VERDICT_ALREADY:
+        outcome_metrics_add(claim, clock_now());
         counter_add(&w->counters, counter_of(o->kind), 1);
         counter_add(&w->counters, COUNT_OUTCOME_REPEATS, 1);
         break;
@@ -163,7 +169,10 @@ void *outcomes_main(void *worker)
 {
     struct writer x = {.w = worker, .connection = {.what = "report-worker outcomes"}};
     struct claim *claims[BATCH];
+    thread_name("outcomes");
     for (;;) {
+        atomic_store(&x.w->outcomes_turned_ns, clock_now().ns);
+        stall_turn(&x.w->outcomes_stall, clock_now());
         bool finishing = atomic_load(&x.w->finishing);
         size_t n = claims_collect(x.w->claims, claims, BATCH, LINGER_MS,
                                   instant_add_ms(clock_now(), finishing ? 0 : SLICE_MS));
@@ -181,6 +190,7 @@ void *outcomes_main(void *worker)
         }
         (void)poll(NULL, 0, n > 0 ? RETRY_MS : 0);
     }
+    stall_wait(&x.w->outcomes_stall, clock_now(), INSTANT_NEVER);
     connection_close(&x.connection);
     return NULL;
 }

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "log.h"
+#include "worker_metrics.h"
+#include "thread_join.h"
 
 #define IDLE_MS        1000  /* how often an idle runner looks at its idle connections */
 #define SOURCE_IDLE_MS 30000 /* a data source connection unused for so long is closed */
@@ -39,7 +41,7 @@ bool runner_is_stopped(struct runner *r)
 
 const struct artifact_store *runner_store(struct runner *r)
 {
-    const struct worker_settings *s = r->w->settings;
+    const struct worker_settings *s = r->settings;
     if (s->artifact_store_count == 0) {
         outcome_fail(&r->claim->outcome, OUTCOME_FAILED, true,
                      "this worker has no artifact store; add artifact_stores to worker.conf");
@@ -86,9 +88,13 @@ static void claim_run(struct runner *r)
     char store_name[NAME_MAX_BYTES] = "";
     char path[ARTIFACT_PATH_MAX];
     memcpy(id, claim->job->id, sizeof id);
+    instant began = clock_now();
+    run_metrics_begin(claim->job, began);
     if (!runner_is_stopped(r)) {
         kind_run(r);
     }
+    claim->reported_at = clock_now();
+    run_metrics_end(claim->job, began, claim->reported_at);
     if (claim->outcome.has_artifact) {
         memcpy(store_name, claim->outcome.artifact.store, sizeof store_name);
         memcpy(path, claim->outcome.artifact.path, sizeof path);
@@ -102,7 +108,7 @@ static void claim_run(struct runner *r)
     if (!claims_report(r->w->claims, claim)) {
         counter_add(&r->w->counters, COUNT_LOST, 1);
         log_event(LOG_LEVEL_WARN, "claim was lost, its work is dropped", "job=%s", id);
-        const struct artifact_store *store = artifact_store_find(r->w->settings, store_name);
+        const struct artifact_store *store = artifact_store_find(r->settings, store_name);
         if (store != NULL) {
             artifact_remove(store, path);
         }
@@ -119,9 +125,21 @@ static void sources_close(struct runner *r, instant unused_since)
     }
 }
 
+/* The settings for one job. Kept connections were made by an index into older ones. */
+static void settings_begin(struct runner *r)
+{
+    uint64_t number = 0;
+    r->settings = settings_take(r->w->now, &number);
+    if (number != r->settings_number) {
+        sources_close(r, INSTANT_NEVER);
+        r->settings_number = number;
+    }
+}
+
 void *runner_main(void *worker)
 {
     struct runner r = {.w = worker, .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    thread_name("runner");
     r.buffer = malloc(RUNNER_BUFFER);
     if (r.wake_fd < 0 || r.buffer == NULL) {
         log_event(LOG_LEVEL_ERROR, "a runner cannot start, out of memory or descriptors", NULL);
@@ -130,7 +148,9 @@ void *runner_main(void *worker)
         instant until = instant_add_ms(clock_now(), IDLE_MS);
         r.claim = claims_take(r.w->claims, r.wake_fd, until);
         if (r.claim != NULL) {
+            settings_begin(&r);
             claim_run(&r);
+            settings_give(r.w->now, r.settings);
         } else if (instant_before(clock_now(), until)) {
             break; /* claims_stop */
         } else {

@@ -10,9 +10,11 @@
 /* One runner; everything in it belongs to its thread. */
 struct runner {
     struct worker *w;
-    struct claim *claim; /* what runs now */
-    instant timeout_at;  /* of the schedule, for what runs now */
-    int wake_fd;         /* eventfd: the claim was killed */
+    struct claim *claim;                    /* what runs now */
+    const struct worker_settings *settings; /* in force when it began; valid while it runs */
+    uint64_t settings_number;               /* which the kept connections were made by */
+    instant timeout_at;                     /* of the schedule, for what runs now */
+    int wake_fd;                            /* eventfd: the claim was killed */
     char installation[UUID_TEXT_MAX];
     struct source *sources[DATA_SOURCES_MAX]; /* kept open between jobs, by index in the settings */
     instant source_used[DATA_SOURCES_MAX];

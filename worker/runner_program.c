@@ -90,7 +90,7 @@ static enum status start(struct run *x, const char *input, struct error *err)
                                       .arguments = arguments,
                                       .environment = environment->list,
                                       .directory = x->settings->working_directory,
-                                      .grace_ms = x->r->w->settings->kill_grace_ms,
+                                      .grace_ms = x->r->settings->kill_grace_ms,
                                       .memory_bytes = x->settings->memory_bytes,
                                       .cpu_s = x->settings->cpu_s};
     x->deadline = claims_watch(x->r->w->claims, x->r->claim).deadline;
@@ -223,7 +223,7 @@ static void conclude(struct run *x, const struct program_end *end)
 void runner_program(struct runner *r)
 {
     const struct job *job = r->claim->job;
-    struct run x = {.r = r, .settings = program_find(r->w->settings, job->program)};
+    struct run x = {.r = r, .settings = program_find(r->settings, job->program)};
     struct error err = {0};
     const struct artifact_store *store = runner_store(r);
     if (store == NULL) {

@@ -43,7 +43,7 @@ static enum status source_get(struct runner *r, const struct data_source *settin
                               const struct source_wait *wait, struct source **ret_source,
                               struct error *err)
 {
-    size_t index = (size_t)(settings - r->w->settings->data_sources);
+    size_t index = (size_t)(settings - r->settings->data_sources);
     enum status s = STATUS_OK;
     if (r->sources[index] == NULL) {
         struct source_options options = {.conninfo = settings->conninfo,
@@ -62,7 +62,7 @@ static enum status source_get(struct runner *r, const struct data_source *settin
 
 static void source_put(struct runner *r, const struct data_source *settings)
 {
-    size_t index = (size_t)(settings - r->w->settings->data_sources);
+    size_t index = (size_t)(settings - r->settings->data_sources);
     claims_source(r->w->claims, r->claim, -1);
     source_end(r->sources[index]);
     r->source_used[index] = clock_now();
@@ -77,7 +77,7 @@ static enum status query_send(struct runner *r, const struct data_source *settin
                               const struct source_wait *wait, struct source **ret_source,
                               struct error *err)
 {
-    bool kept = r->sources[settings - r->w->settings->data_sources] != NULL;
+    bool kept = r->sources[settings - r->settings->data_sources] != NULL;
     for (;;) {
         struct source *source = NULL;
         enum status s = source_get(r, settings, wait, &source, err);
@@ -176,7 +176,7 @@ void runner_sql(struct runner *r)
     const struct job *job = r->claim->job;
     struct error err = {0};
     char text[200];
-    const struct data_source *settings = data_source_find(r->w->settings, job->data_source);
+    const struct data_source *settings = data_source_find(r->settings, job->data_source);
     const struct artifact_store *store = runner_store(r);
     if (store == NULL) {
         return;

@@ -79,8 +79,9 @@ bool source_is_broken(const struct source *s);
 int source_fd(const struct source *s);
 
 /* Can the same query succeed when tried again? No for classes 22 (data), 42 (syntax, names,
- * privileges), 0A, 21, 23, 25, 2F, 34, 3B, 3F, 44: somebody has to change the query or the data
- * source first. Yes for everything else: connection trouble, serialization, resources, timeouts,
+ * and the like), 0A, 21, 23, 25, 2F, 34, 3B, 3F, 44: somebody has to change the query or the data
+ * source first. Yes for what a load that is under way makes anew (42P01 table, 42501 right, 3F000
+ * schema) and for everything else: connection trouble, serialization, resources, timeouts,
  * internal errors, and failures without a SQLSTATE that are not INVALID or NOT_FOUND. */
 bool source_failure_is_retryable(enum status s, const char *sqlstate);
 

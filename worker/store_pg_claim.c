@@ -16,7 +16,7 @@
     " c.scheduled_for, c.business_date, c.window_start, c.window_end, c.cause, c.timeout_ms,"      \
     " c.report, c.kind, c.data_source, c.query, c.format, c.program, c.parameters,"                \
     " (SELECT coalesce(jsonb_agg(jsonb_build_array(e.key, jsonb_typeof(e.value),"                  \
-    " e.value #>> '{}')), '[]') FROM jsonb_each(c.parameters) e) FROM "
+    " e.value #>> '{}')), '[]') FROM jsonb_each(c.parameters) e), c.late_us, c.waited_us FROM "
 
 enum {
     COLUMN_ID,
@@ -40,6 +40,8 @@ enum {
     COLUMN_PROGRAM,
     COLUMN_PARAMETERS,
     COLUMN_PARAMETER_LIST,
+    COLUMN_LATE,
+    COLUMN_WAITED,
 };
 
 static void instant_text(const PGresult *r, int row, int column, char to[JOB_TIME_MAX])
@@ -67,6 +69,9 @@ static struct job *job_read(const PGresult *r, int row)
     j->attempt = store_pg_int(r, row, COLUMN_ATTEMPT);
     j->revision = store_pg_int(r, row, COLUMN_REVISION);
     j->timeout_ms = store_pg_int(r, row, COLUMN_TIMEOUT);
+    j->late_us = store_pg_int(r, row, COLUMN_LATE);
+    j->waited_us = store_pg_int(r, row, COLUMN_WAITED);
+    j->received_at = clock_now();
     store_pg_text(r, row, COLUMN_SCOPE, j->scope, sizeof j->scope);
     store_pg_text(r, row, COLUMN_SCHEDULE, j->schedule, sizeof j->schedule);
     store_pg_text(r, row, COLUMN_KEY, j->occurrence_key, sizeof j->occurrence_key);

@@ -128,9 +128,11 @@ enum status store_record_outcomes(struct store *store, const struct outcome_repo
 enum status store_unreferenced(struct store *store, struct artifact_file *files, size_t count,
                                instant deadline, struct error *err)
 {
+    /* A token is closed when its job has moved on from it; attempts may have been forgotten by
+     * retention. An artifact that retention forgot leaves its file to this. */
     static const char sql[] =
-        "SELECT EXISTS (SELECT FROM reports.job_attempt a WHERE a.job_id = g.id AND a.token = "
-        "g.token)"
+        "SELECT EXISTS (SELECT FROM reports.job j WHERE j.id = g.id"
+        " AND j.attempt_token IS DISTINCT FROM g.token)"
         " AND NOT EXISTS (SELECT FROM reports.artifact f WHERE f.job_id = g.id AND f.path = g.path)"
         " FROM unnest($1::uuid[], $2::uuid[], $3::text[]) WITH ORDINALITY AS g (id, token, path, n)"
         " ORDER BY g.n";

@@ -13,8 +13,10 @@
 #include "settings.h"
 #include "source.h"
 #include "store_pg.h"
+#include "store_pg_cancel.h"
 
 #define ROWS_PER_LOOK 256
+#define CANCEL_MS     1000 /* for a cancel request to be taken; a hung server takes none */
 #define END_MS        3000 /* for the end of a query: cancel, ROLLBACK, DISCARD ALL */
 
 struct source {
@@ -438,11 +440,10 @@ enum status source_next(struct source *s, const struct source_wait *wait,
 
 static void cancel(struct source *s)
 {
-    char ignored[256];
-    PGcancel *c = PQgetCancel(s->connection);
+    struct store_pg_cancel *c = store_pg_cancel_new(s->connection);
     if (c != NULL) {
-        (void)PQcancel(c, ignored, sizeof ignored);
-        PQfreeCancel(c);
+        store_pg_cancel_ask(c, instant_add_ms(clock_now(), CANCEL_MS));
+        store_pg_cancel_free(c);
     }
 }
 

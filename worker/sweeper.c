@@ -3,6 +3,8 @@
 #include "artifact_sweep.h"
 #include "log.h"
 #include "worker.h"
+#include "worker_metrics.h"
+#include "thread_join.h"
 
 #define STEP_PAUSE_MS 20
 #define RETRY_MS      1000
@@ -24,6 +26,7 @@ static bool store_sweep(struct worker *w, struct connection *c, const struct art
         wake_wait(w->sweep_wake, STEP_PAUSE_MS);
     }
     sweep_end(sweep);
+    metric_add(worker_metric(WORKER_SWEPT, store->name, NULL), (double)counts.removed);
     if (counts.removed > 0) {
         log_event(LOG_LEVEL_INFO, "removed files of crashed attempts",
                   "store=%s seen=%zu removed=%zu", store->name, counts.seen, counts.removed);
@@ -35,23 +38,39 @@ static bool all_sweep(struct worker *w, struct connection *c)
 {
     struct incarnation_copy me;
     bool whole = worker_incarnation(w, &me);
-    for (size_t i = 0; whole && i < w->settings->artifact_store_count; i++) {
-        whole = store_sweep(w, c, &w->settings->artifact_stores[i], me.agreement.installation);
+    const struct worker_settings *settings = settings_take(w->now, NULL);
+    for (size_t i = 0; whole && i < settings->artifact_store_count; i++) {
+        whole = store_sweep(w, c, &settings->artifact_stores[i], me.agreement.installation);
     }
+    settings_give(w->now, settings);
     return whole;
+}
+
+/* Of the settings in force: a change moves the next sweep at once. */
+static int64_t period_ms(struct worker *w)
+{
+    const struct worker_settings *settings = settings_take(w->now, NULL);
+    int64_t ms = settings->sweep_ms;
+    settings_give(w->now, settings);
+    return ms;
 }
 
 void *sweeper_main(void *worker)
 {
     struct worker *w = worker;
     struct connection c = {.what = "report-worker sweep"};
+    thread_name("sweeper");
     while (!atomic_load(&w->draining)) {
         bool whole = all_sweep(w, &c);
         if (whole) {
             connection_close(&c); /* not needed for an hour */
         }
-        instant next = instant_add_ms(clock_now(), whole ? w->settings->sweep_ms : RETRY_MS);
-        while (!atomic_load(&w->draining) && instant_before(clock_now(), next)) {
+        instant ended = clock_now();
+        for (;;) {
+            instant next = instant_add_ms(ended, whole ? period_ms(w) : RETRY_MS);
+            if (atomic_load(&w->draining) || !instant_before(clock_now(), next)) {
+                break;
+            }
             wake_wait(w->sweep_wake, instant_poll_timeout(clock_now(), next));
         }
     }

@@ -22,15 +22,20 @@ enum status worker_init(struct worker *w, const struct worker_settings *settings
 {
     memset(w, 0, sizeof *w);
     w->settings = settings;
+    w->now = settings_now_new(settings);
+    atomic_init(&w->pull_idle_ms, settings->pull_idle_ms);
     (void)pthread_mutex_init(&w->incarnation.mutex, NULL);
+    stall_init(&w->claims_stall);
+    stall_init(&w->heartbeat_stall);
+    stall_init(&w->outcomes_stall);
     w->heartbeat_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     w->intake_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     w->sweep_wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     w->claims = claims_new((size_t)settings->slots, OUTCOME_BACKLOG);
     w->identity = calloc(1, sizeof *w->identity);
     (void)snprintf(w->keeper, sizeof w->keeper, "%s", settings->keeper);
-    if (w->claims == NULL || w->identity == NULL || w->heartbeat_wake < 0 || w->intake_wake < 0 ||
-        w->sweep_wake < 0) {
+    if (w->now == NULL || w->claims == NULL || w->identity == NULL || w->heartbeat_wake < 0 ||
+        w->intake_wake < 0 || w->sweep_wake < 0) {
         worker_done(w);
         return error_set(err, STATUS_FATAL, "out of memory or descriptors");
     }
@@ -51,6 +56,7 @@ void worker_done(struct worker *w)
     wake_close(w->sweep_wake);
     claims_free(w->claims);
     free(w->identity);
+    settings_now_free(w->now);
     (void)pthread_mutex_destroy(&w->incarnation.mutex);
 }
 

@@ -9,6 +9,8 @@
 
 #include "claims.h"
 #include "counters.h"
+#include "settings_now.h"
+#include "stall.h"
 #include "store.h"
 #include "store_claim.h"
 #include "worker_settings.h"
@@ -22,19 +24,26 @@ struct incarnation {
 };
 
 struct worker {
+    /* As at the start: for keys that only a restart changes. Others are taken from `now`. */
     const struct worker_settings *settings;
+    struct settings_now *now;
+    _Atomic int64_t pull_idle_ms; /* of the settings in force */
     struct claims *claims;
     struct store_identity *identity; /* of the database, for all connections; owned */
     struct counters counters;
     struct incarnation incarnation;
     char keeper[WORKER_PATH_MAX];
+    /* When these loops last turned, nanoseconds of an instant; for /livez and the watchdog. */
+    _Atomic int64_t guard_turned_ns, heartbeat_turned_ns, intake_turned_ns, outcomes_turned_ns;
+
+    _Atomic int64_t beat_ns; /* last heartbeat that was answered; 0: none yet */
+    struct stall claims_stall, heartbeat_stall, outcomes_stall; /* of the loops */
     int heartbeat_wake;      /* eventfd: the heartbeat thread has something to do */
     int intake_wake;         /* eventfd: the poll thread has to look up */
     int sweep_wake;          /* eventfd: the sweeping thread has to stop */
     atomic_bool draining;    /* claim nothing more */
     atomic_bool intake_over; /* and nothing more will come */
     atomic_bool ended;       /* an RS005 was seen: the heartbeat thread begins a new incarnation */
-    atomic_bool beat_now;    /* renew at once, whatever the period */
     atomic_bool finishing;   /* outcomes, heartbeat and sweep end when they have nothing to do */
 };
 

@@ -12,14 +12,20 @@
 #include <unistd.h>
 
 #include "heartbeat.h"
+#include "http_worker.h"
 #include "intake.h"
 #include "log.h"
 #include "notify.h"
 #include "outcomes.h"
+#include "process_metrics.h"
 #include "runner.h"
 #include "sweeper.h"
+#include "reload.h"
+#include "settings_form.h"
 #include "version.h"
+#include "watchdog.h"
 #include "worker.h"
+#include "worker_metrics.h"
 
 /* A stop takes at most drain_ms + kill_grace_ms + the last three: worker_settings.c and the unit
  * say so, rounded up to 30 s. */
@@ -28,6 +34,7 @@
 #define HAND_BACK_MS 8000  /* beyond the kill grace, for programs to be gone */
 #define RECORD_MS    10000 /* for the last outcomes */
 #define LEAVE_MS     10000 /* for the consumer group and the last statement */
+#define HTTP_STOP_MS 2000
 #define STACK_BYTES  (1u << 20)
 #define THREADS      4 /* threads beside the runners */
 
@@ -37,6 +44,9 @@ struct daemon {
     size_t thread_count;
     pthread_t runners[WORKER_SLOTS_MAX];
     size_t runner_count;
+    struct worker_http *http; /* NULL: none wanted */
+    const char *path;         /* of the settings file */
+    struct watchdog watchdog;
     int signals;
     instant counts_at;
     char counts[1024]; /* as last logged */
@@ -66,7 +76,7 @@ static bool is_executable(const char *path)
 }
 
 /* Beside the program itself (a build tree), else where `cmake --install` puts it. */
-static enum status keeper_find(struct worker *w, struct error *err)
+static void keeper_find(struct worker *w)
 {
     if (w->keeper[0] == '\0') {
         char self[WORKER_PATH_MAX - 32];
@@ -79,13 +89,6 @@ static enum status keeper_find(struct worker *w, struct error *err)
             (void)snprintf(w->keeper, sizeof w->keeper, "%s", RS_LIBEXEC_DIR "/report-keeper");
         }
     }
-    if (w->settings->program_count > 0 && !is_executable(w->keeper)) {
-        return error_set(err, STATUS_INVALID,
-                         "there is no report-keeper at %s, and programs need it; write its path "
-                         "into worker.conf: keeper = \"...\";",
-                         w->keeper);
-    }
-    return STATUS_OK;
 }
 
 static enum status thread_start(pthread_t *thread, void *(*function)(void *), struct worker *w,
@@ -137,14 +140,66 @@ static int guard(struct daemon *d)
 {
     instant now = clock_now();
     instant next;
+    atomic_store(&d->w.guard_turned_ns, now.ns);
     size_t killed = claims_expire(d->w.claims, now, &next);
     if (killed > 0) {
         log_event(LOG_LEVEL_ERROR, "claims could not be renewed in time, their jobs are killed",
                   "jobs=%zu", killed);
     }
+    watchdog_look(&d->watchdog, &d->w, now);
     counts_log(d, false);
     int wait = instant_poll_timeout(now, next);
     return wait < GUARD_MS ? wait : GUARD_MS;
+}
+
+/* ---- settings that change ---- */
+
+/* The first store takes new files: without it every job would fail, and use its attempts up. It may
+ * come yet (a mount), so this is no fault of the settings. */
+static enum status store_check(const struct worker_settings *s, struct error *err)
+{
+    return around_writable_directory(s->artifact_stores[0].directory, err) == STATUS_OK
+               ? STATUS_OK
+               : error_prefix(err, STATUS_NOT_FOUND,
+                              "artifact_stores[0].directory, where new files go");
+}
+
+static enum status programs_check(const struct worker *w, const struct worker_settings *s,
+                                  struct error *err)
+{
+    if (s->program_count > 0 && !is_executable(w->keeper)) {
+        return error_set(err, STATUS_INVALID,
+                         "there is no report-keeper at %s, and programs need it; write its path "
+                         "into worker.conf: keeper = \"...\";",
+                         w->keeper);
+    }
+    return STATUS_OK;
+}
+
+static void settings_reload(struct daemon *d)
+{
+    const struct reload reload = {
+        .spec = &worker_spec, .path = d->path, .counted = &WORKER_FAMILIES[WORKER_RELOADS]};
+    struct error err = {.text = ""};
+    void *fresh = NULL;
+    notify_reloading();
+    const struct worker_settings *current = settings_take(d->w.now, NULL);
+    enum status s = reload_read(&reload, current, &fresh);
+    settings_give(d->w.now, current);
+    if (s == STATUS_OK) {
+        const struct worker_settings *settings = fresh;
+        atomic_store(&d->w.pull_idle_ms, settings->pull_idle_ms);
+        if (programs_check(&d->w, settings, &err) != STATUS_OK ||
+            store_check(settings, &err) != STATUS_OK) {
+            log_event(LOG_LEVEL_ERROR, "some jobs will fail with these settings", "error=%s",
+                      log_quote(err.text).text);
+        }
+        if (settings_replace(d->w.now, fresh) != STATUS_OK) {
+            log_event(LOG_LEVEL_ERROR, "out of memory for settings, the old ones stay", NULL);
+        }
+    }
+    wake_up(d->w.sweep_wake);
+    notify_ready();
 }
 
 /* True when a stop was asked for. */
@@ -157,7 +212,11 @@ static bool stop_asked(struct daemon *d, int timeout_ms)
         return false;
     }
     if (info.ssi_signo == SIGHUP) {
-        log_event(LOG_LEVEL_INFO, "SIGHUP: settings are read at the start only", NULL);
+        if (atomic_load(&d->w.draining)) {
+            log_event(LOG_LEVEL_WARN, "SIGHUP: stopping, settings are not read again", NULL);
+        } else {
+            settings_reload(d);
+        }
         return false;
     }
     if (info.ssi_signo == SIGUSR1) {
@@ -180,9 +239,8 @@ static void *limit_main(void *argument)
     _exit(1);
 }
 
-static void limit_start(const struct daemon *d)
+static void limit_start(const struct worker_settings *settings)
 {
-    const struct worker_settings *settings = d->w.settings;
     intptr_t ms = (intptr_t)(settings->drain_ms + settings->kill_grace_ms + HAND_BACK_MS +
                              RECORD_MS + LEAVE_MS);
     pthread_t thread;
@@ -218,23 +276,40 @@ static bool drain(struct daemon *d, int64_t ms, bool hand_back)
 static void stop(struct daemon *d)
 {
     struct worker *w = &d->w;
-    limit_start(d);
+    const struct worker_settings *settings = settings_take(w->now, NULL);
+    limit_start(settings);
     atomic_store(&w->draining, true);
     wake_up(w->heartbeat_wake);
     wake_up(w->intake_wake);
     wake_up(w->sweep_wake);
     struct claim_counts n = claims_count(w->claims);
     log_event(LOG_LEVEL_INFO, "stopping: jobs may finish", "jobs=%zu drain_ms=%lld",
-              n.waiting + n.running, (long long)w->settings->drain_ms);
-    if (!drain(d, w->settings->drain_ms, false)) {
+              n.waiting + n.running, (long long)settings->drain_ms);
+    if (!drain(d, settings->drain_ms, false)) {
         log_event(LOG_LEVEL_WARN, "stopping: the remaining jobs are handed back", "jobs=%zu",
                   claims_count(w->claims).running);
-        if (!drain(d, w->settings->kill_grace_ms + HAND_BACK_MS, true)) {
+        if (!drain(d, settings->kill_grace_ms + HAND_BACK_MS, true)) {
             log_event(LOG_LEVEL_ERROR, "stopping: jobs do not end", "jobs=%zu",
                       claims_count(w->claims).running);
         }
     }
     (void)claims_wait_empty(w->claims, instant_add_ms(clock_now(), RECORD_MS));
+    settings_give(w->now, settings);
+}
+
+static enum status http_begin(struct daemon *d, struct error *err)
+{
+    atomic_store(&d->w.guard_turned_ns, clock_now().ns); /* not late before it has begun */
+    return worker_http_start(&d->w, &d->http, err);
+}
+
+static void http_end(struct daemon *d)
+{
+    if (worker_http_stop(d->http, instant_add_ms(clock_now(), HTTP_STOP_MS)) != STATUS_OK) {
+        log_event(LOG_LEVEL_ERROR, "HTTP does not end, ending at once; claims lapse", NULL);
+        _exit(1); /* its thread looks at what would be freed */
+    }
+    d->http = NULL;
 }
 
 static void threads_join(struct daemon *d)
@@ -253,7 +328,35 @@ static void threads_join(struct daemon *d)
     }
 }
 
-enum status worker_run(const struct worker_settings *settings, struct error *err)
+static enum status metrics_begin(struct daemon *d, struct error *err)
+{
+    worker_metrics_start(d->w.settings);
+    enum status s = metrics_collect_from(process_metrics_collect, NULL);
+    if (s == STATUS_OK) {
+        s = metrics_collect_from(worker_metrics_collect, &d->w);
+    }
+    return s == STATUS_OK ? s : error_set(err, STATUS_FATAL, "too many collectors of metrics");
+}
+
+/* What a start needs beyond memory. */
+static enum status daemon_prepare(struct daemon *d, struct error *err)
+{
+    sigset_t set;
+    signals_of_interest(&set);
+    d->signals = signalfd(-1, &set, SFD_CLOEXEC);
+    d->counts_at = instant_add_ms(clock_now(), COUNTS_MS);
+    if (d->signals < 0) {
+        return error_set(err, STATUS_FATAL, "no descriptor for signals: %s", strerror(errno));
+    }
+    keeper_find(&d->w);
+    enum status s = programs_check(&d->w, d->w.settings, err);
+    if (s == STATUS_OK) {
+        s = store_check(d->w.settings, err);
+    }
+    return s;
+}
+
+enum status worker_run(const char *path, const struct worker_settings *settings, struct error *err)
 {
     struct daemon *d = calloc(1, sizeof *d);
     if (d == NULL) {
@@ -264,13 +367,15 @@ enum status worker_run(const struct worker_settings *settings, struct error *err
         free(d);
         return s;
     }
-    sigset_t set;
-    signals_of_interest(&set);
-    d->signals = signalfd(-1, &set, SFD_CLOEXEC);
-    d->counts_at = instant_add_ms(clock_now(), COUNTS_MS);
-    s = d->signals >= 0
-            ? keeper_find(&d->w, err)
-            : error_set(err, STATUS_FATAL, "no descriptor for signals: %s", strerror(errno));
+    d->path = path;
+    d->watchdog = watchdog_start(&d->w);
+    s = daemon_prepare(d, err);
+    if (s == STATUS_OK) {
+        s = metrics_begin(d, err);
+    }
+    if (s == STATUS_OK) {
+        s = http_begin(d, err);
+    }
     if (s == STATUS_OK) {
         s = threads_start(d, err);
     }
@@ -281,11 +386,13 @@ enum status worker_run(const struct worker_settings *settings, struct error *err
         notify_stopping();
         stop(d);
     }
+    http_end(d);
     threads_join(d);
     counts_log(d, true);
     if (d->signals >= 0) {
         (void)close(d->signals);
     }
+    metrics_collect_no_more(worker_metrics_collect, &d->w);
     worker_done(&d->w);
     free(d);
     return s;

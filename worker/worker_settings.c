@@ -5,7 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "log.h"
+#include "dispatch.h"
+#include "notify.h"
+#include "settings_form.h"
+#include "store.h"
 
 #define AT(type, member)                                                                           \
     .offset = offsetof(struct type, member), .size = sizeof(((struct type *)0)->member)
@@ -18,11 +21,14 @@ static const struct setting store_fields[] = {
      .type = SETTING_TEXT,
      AT(artifact_store, name),
      .unit = "",
+     .form = form_name,
      .why = "Name of the store, as artifact rows say it. Never rename a store that has files."},
     {.key = "directory",
      .type = SETTING_TEXT,
      AT(artifact_store, directory),
      .unit = "",
+     .form = form_absolute_path,
+     .around = around_writable_directory,
      .why = "Absolute path of an existing directory that the worker may write and no other program "
             "changes. On a network file system, mount it with `hard`."},
 };
@@ -33,12 +39,14 @@ static const struct setting source_fields[] = {
      .type = SETTING_TEXT,
      AT(data_source, name),
      .unit = "",
+     .form = form_name,
      .why = "Name that `report.data_source` refers to."},
     {.key = "conninfo",
      .type = SETTING_TEXT,
      AT(data_source, conninfo),
      .unit = "",
      .secret = true,
+     .form = store_conninfo_check,
      .why = "libpq connection string. Use a role that may only read. `options='-c timezone=...'` "
             "decides the zone that timestamps are written in."},
     {.key = "password_file",
@@ -46,7 +54,9 @@ static const struct setting source_fields[] = {
      AT(data_source, password_file),
      .unit = "",
      .fallback = "",
-     .why = "File (mode 0600) with the password; empty: none, or what the connection string says."},
+     .form = form_absolute_path,
+     .around = around_secret_file,
+     .why = "File (mode 0600) with the password; empty: none. Read again at every connect."},
     {.key = "statement_timeout_ms",
      .type = SETTING_INT,
      AT(data_source, statement_timeout_ms),
@@ -63,6 +73,7 @@ static const struct setting program_fields[] = {
      .type = SETTING_TEXT,
      AT(program_settings, name),
      .unit = "",
+     .form = form_name,
      .why = "Name that `report.program` refers to."},
     {.key = "arguments",
      .type = SETTING_LIST,
@@ -76,12 +87,16 @@ static const struct setting program_fields[] = {
      AT(program_settings, environment),
      .unit = "",
      .fallback = "",
+     .form = form_variable,
+     .secret = true,
      .why = "Further variables, NAME=value. The program sees PATH, LANG, REPORT_* and these only."},
     {.key = "working_directory",
      .type = SETTING_TEXT,
      AT(program_settings, working_directory),
      .unit = "",
      .fallback = "/",
+     .form = form_absolute_path,
+     .around = around_directory,
      .why = "Directory the program starts in."},
     {.key = "max_output_bytes",
      .type = SETTING_INT,
@@ -122,6 +137,7 @@ static const struct setting worker_table[] = {
      AT(worker_settings, database),
      .unit = "",
      .secret = true,
+     .form = store_tcp_conninfo_check,
      .why = "libpq connection string of the scheduler's database, as role report_worker, without a "
             "pooler in between."},
     {.key = "database_password_file",
@@ -129,12 +145,17 @@ static const struct setting worker_table[] = {
      AT(worker_settings, database_password_file),
      .unit = "",
      .fallback = "",
-     .why = "File (mode 0600) with the password of the database role; empty: none is needed."},
+     .form = form_absolute_path,
+     .around = around_secret_file,
+     .why = "File (mode 0600) with the password of the database role; empty: none is needed. Read "
+            "again "
+            "at every connect."},
     {.key = "kafka_brokers",
      .type = SETTING_TEXT,
      AT(worker_settings, kafka_brokers),
      .unit = "",
      .fallback = "",
+     .form = form_kafka_brokers,
      .why = "host:port,host:port of Kafka; empty: no Kafka, the worker looks for jobs in the "
             "database every pull_idle_ms."},
     {.key = "kafka_topic",
@@ -142,6 +163,7 @@ static const struct setting worker_table[] = {
      AT(worker_settings, kafka_topic),
      .unit = "",
      .fallback = "report.dispatch.v1",
+     .form = form_kafka_topic,
      .why = "Topic of the dispatch messages; the same as in scheduler.conf."},
     {.key = "kafka_group",
      .type = SETTING_TEXT,
@@ -156,12 +178,23 @@ static const struct setting worker_table[] = {
      .unit = "",
      .fallback = "",
      .secret = true,
-     .why = "Further librdkafka properties, key=value: TLS and SASL."},
+     .form = dispatch_property_check,
+     .why = "Further librdkafka properties, key=value: TLS and SASL. Secrets: kafka_secret_files."},
+    {.key = "kafka_secret_files",
+     .type = SETTING_LIST,
+     AT(worker_settings, kafka_secret_files),
+     .unit = "",
+     .fallback = "",
+     .form = dispatch_secret_file_check,
+     .around = dispatch_secret_file_around,
+     .why = "Secret librdkafka properties, property=/path of a file (mode 0600) with the value: "
+            "\"sasl.password=/etc/report-scheduler/kafka.password\". Read for each new client."},
     {.key = "queues",
      .type = SETTING_LIST,
      AT(worker_settings, queues),
      .unit = "",
      .fallback = "default",
+     .form = form_name,
      .why = "Queues this worker serves, the most urgent first."},
     {.key = "slots",
      .type = SETTING_INT,
@@ -188,6 +221,7 @@ static const struct setting worker_table[] = {
      .min = 50,
      .max = 60000,
      .fallback = "1000",
+     .reloadable = true,
      .why =
          "A worker with a free slot and no message for this time, up to twice it, looks for jobs "
          "in the database."},
@@ -198,6 +232,7 @@ static const struct setting worker_table[] = {
      .min = 0,
      .max = 86400000,
      .fallback = "30000",
+     .reloadable = true,
      .why = "At a stop, running jobs may finish for so long; the rest is handed back and does not "
             "count as an attempt. systemd's TimeoutStopSec must be at least drain_ms + "
             "kill_grace_ms + 30 s."},
@@ -208,6 +243,7 @@ static const struct setting worker_table[] = {
      .min = 0,
      .max = 60000,
      .fallback = "5000",
+     .reloadable = true,
      .why = "Between SIGTERM and SIGKILL when a program has to end early."},
     {.key = "sweep_ms",
      .type = SETTING_INT,
@@ -216,19 +252,66 @@ static const struct setting worker_table[] = {
      .min = 1000,
      .max = 86400000,
      .fallback = "3600000",
+     .reloadable = true,
      .why = "How often files of crashed attempts are looked for and removed."},
+    {.key = "stuck_ms",
+     .type = SETTING_INT,
+     AT(worker_settings, stuck_ms),
+     .unit = "ms",
+     .min = 20000,
+     .max = 3600000,
+     .fallback = "60000",
+     .why = "A loop (claims, heartbeat, outcomes) that made no turn for so long is stuck: it is "
+            "told, and systemd's watchdog is not fed until it turns again. Below WatchdogSec of "
+            "the unit."},
     {.key = "keeper",
      .type = SETTING_TEXT,
      AT(worker_settings, keeper),
      .unit = "",
      .fallback = "",
+     .form = form_absolute_path,
+     .around = around_program,
      .why = "Path of report-keeper; empty: beside report-worker, or in "
             "the libexec directory that the build was configured with."},
+    {.key = "http_address",
+     .type = SETTING_TEXT,
+     AT(worker_settings, http_address),
+     .unit = "",
+     .fallback = "127.0.0.1",
+     .form = form_address,
+     .why = "Address that the HTTP server listens on, as numbers; 0.0.0.0 or :: for all. Beyond "
+            "this host use TLS. Empty: no HTTP."},
+    {.key = "http_port",
+     .type = SETTING_INT,
+     AT(worker_settings, http_port),
+     .min = 0,
+     .max = 65535,
+     .unit = "",
+     .fallback = "9411",
+     .why = "Port of the HTTP server: /livez, /readyz, /metrics. 0: any that is free, "
+            "as the log says; give each daemon on one host its own."},
+    {.key = "http_tls_certificate_file",
+     .type = SETTING_TEXT,
+     AT(worker_settings, http_tls_certificate_file),
+     .unit = "",
+     .fallback = "",
+     .form = form_absolute_path,
+     .why = "PEM file with the certificate chain; HTTP is then HTTPS only. Needs http_tls_key_file "
+            "as well."},
+    {.key = "http_tls_key_file",
+     .type = SETTING_TEXT,
+     AT(worker_settings, http_tls_key_file),
+     .unit = "",
+     .fallback = "",
+     .form = form_absolute_path,
+     .why = "PEM file with the private key, readable by the daemon only."},
     {.key = "log_level",
      .type = SETTING_TEXT,
      AT(worker_settings, log_level),
      .unit = "",
      .fallback = "info",
+     .form = form_log_level,
+     .reloadable = true,
      .why = "error, warn, info or debug."},
     {.key = "artifact_stores",
      .type = SETTING_GROUPS,
@@ -239,6 +322,7 @@ static const struct setting worker_table[] = {
      .element_size = sizeof(struct artifact_store),
      .capacity = ARTIFACT_STORES_MAX,
      .count_offset = offsetof(struct worker_settings, artifact_store_count),
+     .reloadable = true,
      .why = "Where report files go. New files go to the first one; the others are kept for what is "
             "in them."},
     {.key = "data_sources",
@@ -250,6 +334,7 @@ static const struct setting worker_table[] = {
      .element_size = sizeof(struct data_source),
      .capacity = DATA_SOURCES_MAX,
      .count_offset = offsetof(struct worker_settings, data_source_count),
+     .reloadable = true,
      .why = "Databases that sql reports may read."},
     {.key = "programs",
      .type = SETTING_GROUPS,
@@ -260,106 +345,128 @@ static const struct setting worker_table[] = {
      .element_size = sizeof(struct program_settings),
      .capacity = PROGRAMS_MAX,
      .count_offset = offsetof(struct worker_settings, program_count),
+     .reloadable = true,
      .why = "Programs that reports may name; there are no others."},
 };
 
-void worker_settings_print(FILE *to)
-{
-    settings_print_reference(worker_table, COUNT(worker_table), to);
-}
+/* ---- rules across keys ---- */
 
-static enum status fault(FILE *faults, const char *path, struct error *err)
-{
-    enum status s = error_prefix(err, STATUS_INVALID, "%s", path);
-    if (faults != NULL) {
-        (void)fprintf(faults, "%s\n", err->text);
-    }
-    return s;
-}
-
-static enum status programs_check(const struct worker_settings *s, struct error *err)
+static void programs_check(const struct worker_settings *s, struct settings_judge *judge)
 {
     for (size_t i = 0; i < s->program_count; i++) {
         const struct program_settings *p = &s->programs[i];
-        if (p->arguments.items[0][0] != '/') {
-            return error_set(err, STATUS_INVALID,
-                             "programs[%zu].arguments: \"%s\" is no absolute path; write the whole "
-                             "path of the program, it is not searched for",
-                             i, p->arguments.items[0]);
+        const char *command = p->arguments.items[0];
+        char key[64];
+        struct error err;
+        (void)snprintf(key, sizeof key, "programs[%zu].arguments", i);
+        if (p->arguments.count == 0 || !settings_sound(judge, key)) {
+            continue;
         }
-        for (size_t e = 0; e < p->environment.count; e++) {
-            const char *equals = strchr(p->environment.items[e], '=');
-            if (equals == NULL || equals == p->environment.items[e]) {
-                return error_set(err, STATUS_INVALID,
-                                 "programs[%zu].environment: item %zu is not of the form "
-                                 "NAME=value",
-                                 i, e + 1);
+        if (command[0] != '/') {
+            settings_fault(judge, key,
+                           "\"%s\" is no absolute path; write the whole path of the program, it "
+                           "is not searched for",
+                           command);
+        } else if (around_program(command, &err) != STATUS_OK) {
+            settings_warn(judge, key, "%s", err.text);
+        }
+    }
+}
+
+static void queues_check(const struct worker_settings *s, struct settings_judge *judge)
+{
+    if (s->queues.count == 0) {
+        settings_fault(judge, "queues", "a worker must serve one; write queues = [\"default\"];");
+    }
+    for (size_t i = 1; i < s->queues.count; i++) {
+        for (size_t k = 0; k < i; k++) {
+            if (strcmp(s->queues.items[i], s->queues.items[k]) == 0) {
+                settings_fault(judge, "queues", "\"%s\" is named twice; remove one",
+                               s->queues.items[i]);
             }
         }
     }
-    return STATUS_OK;
 }
 
-/* What the table cannot say. */
-static enum status settings_check(const struct worker_settings *s, struct error *err)
+static void tls_check(const struct worker_settings *s, struct settings_judge *judge)
 {
-    enum log_level level;
-    if (!log_level_parse(s->log_level, &level)) {
-        return error_set(err, STATUS_INVALID,
-                         "log_level: \"%s\" is none; write error, warn, info or debug",
-                         s->log_level);
+    if (s->http_tls_certificate_file[0] != '\0' && s->http_tls_key_file[0] == '\0') {
+        settings_fault(judge, "http_tls_certificate_file",
+                       "has no key beside it; write http_tls_key_file as well");
+    } else if (s->http_tls_key_file[0] != '\0' && s->http_tls_certificate_file[0] == '\0') {
+        settings_fault(judge, "http_tls_key_file",
+                       "has no certificate beside it; write http_tls_certificate_file as well");
     }
-    if (s->queues.count == 0) {
-        return error_set(err, STATUS_INVALID,
-                         "queues: a worker must serve one; write queues = [\"default\"]");
-    }
+}
+
+/* The sweep of one would take the files of the other for nobody's. */
+static void stores_check(const struct worker_settings *s, struct settings_judge *judge)
+{
     if (s->artifact_store_count == 0) {
         /* Starting all the same would claim healthy jobs and use their attempts up. */
-        return error_set(err, STATUS_INVALID,
-                         "artifact_stores: a worker needs one; write artifact_stores = ( { name = "
-                         "\"local\"; directory = \"/var/lib/report-worker\"; } )");
+        settings_fault(judge, "artifact_stores",
+                       "a worker needs one; write artifact_stores = ( { name = \"local\"; "
+                       "directory = \"/var/lib/report-worker\"; } );");
     }
-    for (size_t i = 0; i < s->queues.count; i++) {
-        if (!name_is_valid(s->queues.items[i])) {
-            return error_set(err, STATUS_INVALID, "queues: \"%s\" cannot be a queue's name",
-                             s->queues.items[i]);
+    for (size_t i = 1; i < s->artifact_store_count; i++) {
+        for (size_t k = 0; k < i; k++) {
+            if (strcmp(s->artifact_stores[i].directory, s->artifact_stores[k].directory) == 0) {
+                char key[64];
+                (void)snprintf(key, sizeof key, "artifact_stores[%zu].directory", i);
+                settings_fault(judge, key, "is the directory of store \"%s\" too; write another",
+                               s->artifact_stores[k].name);
+            }
         }
     }
-    for (size_t i = 0; i < s->artifact_store_count; i++) {
-        if (s->artifact_stores[i].directory[0] != '/' ||
-            !name_is_valid(s->artifact_stores[i].name)) {
-            return error_set(
-                err, STATUS_INVALID,
-                "artifact_stores[%zu]: write a name of a-z, 0-9, _ . - and an absolute "
-                "directory",
-                i);
-        }
-    }
-    return programs_check(s, err);
 }
 
-enum status worker_settings_load(const char *path, struct worker_settings **ret_settings,
-                                 FILE *faults, struct error *err)
+/* What the unit says of itself: systemd passes WatchdogSec on. */
+static void unit_check(const struct worker_settings *s, struct settings_judge *judge)
 {
-    struct error local;
-    struct error *e = err == NULL ? &local : err;
-    struct worker_settings *s = calloc(1, sizeof *s);
-    if (s == NULL) {
-        return error_set(e, STATUS_FATAL, "out of memory");
+    int64_t watchdog_ms = notify_watchdog_ms();
+    if (watchdog_ms > 0 && settings_sound(judge, "stuck_ms") && s->stuck_ms >= watchdog_ms) {
+        settings_warn(judge, "stuck_ms",
+                      "%lld is not below WatchdogSec of the unit (%lld ms): nothing is said before "
+                      "the process is killed; raise WatchdogSec in a drop-in",
+                      (long long)s->stuck_ms, (long long)watchdog_ms);
     }
-    enum status status = settings_load(worker_table, COUNT(worker_table), path, s, faults, e);
-    if (status == STATUS_OK && settings_check(s, e) != STATUS_OK) {
-        status = fault(faults, path, e);
-    }
-    if (status == STATUS_OK && s->name[0] == '\0' && gethostname(s->name, sizeof s->name) != 0) {
+}
+
+static void worker_check(const void *settings, struct settings_judge *judge)
+{
+    const struct worker_settings *s = settings;
+    queues_check(s, judge);
+    stores_check(s, judge);
+    programs_check(s, judge);
+    tls_check(s, judge);
+    unit_check(s, judge);
+}
+
+static void worker_complete(void *settings)
+{
+    struct worker_settings *s = settings;
+    if (s->name[0] == '\0' && gethostname(s->name, sizeof s->name - 1) != 0) {
         (void)snprintf(s->name, sizeof s->name, "%s", "worker");
     }
-    if (status != STATUS_OK) {
-        free(s);
-        return status;
+}
+
+const struct settings_spec worker_spec = {
+    .table = worker_table,
+    .count = COUNT(worker_table),
+    .size = sizeof(struct worker_settings),
+    .check = worker_check,
+    .complete = worker_complete,
+};
+
+enum status worker_settings_load(const char *path, struct worker_settings **ret_settings,
+                                 FILE *lines, struct error *err)
+{
+    void *settings = NULL;
+    enum status s = settings_read(&worker_spec, path, &settings, lines, err);
+    if (s == STATUS_OK) {
+        *ret_settings = settings;
     }
-    *ret_settings = s;
-    return STATUS_OK;
+    return s;
 }
 
 const struct data_source *data_source_find(const struct worker_settings *s, const char *name)

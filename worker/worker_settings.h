@@ -41,6 +41,7 @@ struct worker_settings {
     char kafka_topic[250];
     char kafka_group[250];
     struct setting_list kafka_properties;
+    struct setting_list kafka_secret_files;
     struct setting_list queues;
     int64_t slots;
     int64_t heartbeat_ms; /* 0: a sixth of the lease */
@@ -48,7 +49,12 @@ struct worker_settings {
     int64_t drain_ms;
     int64_t kill_grace_ms;
     int64_t sweep_ms;
+    int64_t stuck_ms;
     char keeper[WORKER_PATH_MAX];
+    char http_address[64]; /* "": no HTTP */
+    int64_t http_port;
+    char http_tls_certificate_file[WORKER_PATH_MAX];
+    char http_tls_key_file[WORKER_PATH_MAX];
     char log_level[8];
     struct artifact_store artifact_stores[ARTIFACT_STORES_MAX];
     size_t artifact_store_count;
@@ -58,13 +64,12 @@ struct worker_settings {
     size_t program_count;
 };
 
-/* Read and check the file. Owns: free(*ret_settings). Faults are lines on `faults` (may be NULL).
- * Returns: OK; INVALID, NOT_FOUND as settings_load; FATAL (memory). */
-MUST_USE enum status worker_settings_load(const char *path, struct worker_settings **ret_settings,
-                                          FILE *faults, struct error *err);
+/* The table and its rules. Each row's meaning is in worker_settings.c. */
+extern const struct settings_spec worker_spec;
 
-/* The reference page of the table. */
-void worker_settings_print(FILE *to);
+/* settings_read with this program's type. Owns: free(*ret_settings). */
+MUST_USE enum status worker_settings_load(const char *path, struct worker_settings **ret_settings,
+                                          FILE *lines, struct error *err);
 
 /* NULL when there is none of that name. */
 const struct data_source *data_source_find(const struct worker_settings *s, const char *name);
