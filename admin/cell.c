@@ -30,7 +30,10 @@ static void long_duration_format(const char *sign, int64_t s, char *ret_text, si
     static const struct {
         int64_t seconds, small_seconds;
         const char *large, *small;
-    } units[] = {{86400, 3600, "d", "h"}, {3600, 60, "h", "m"}, {60, 1, "m", "s"}};
+    } units[] = {{31536000, 86400, "y", "d"},
+                 {86400, 3600, "d", "h"},
+                 {3600, 60, "h", "m"},
+                 {60, 1, "m", "s"}};
     size_t i = 0;
     while (s < units[i].seconds) {
         i++;

@@ -1,30 +1,7 @@
 /* The commands, in the order of the help. docs/reportctl.md and the manual page are printed from
  * these rows (`reportctl help --markdown`, `--man`); a unit test refuses stale ones. */
+#include "command_arguments.h"
 #include "commands.h"
-
-#define READER   "report_reader"
-#define OPERATOR "report_operator"
-
-#define LIMIT(n)                                                                                   \
-    {                                                                                              \
-        .name = "--limit", .placeholder = "N", .kind = PARAMETER_OPTION, .value = VALUE_INT,       \
-        .min = 1, .max = 100000, .fallback = n, .help = "how many rows at most."                   \
-    }
-#define SCOPE                                                                                      \
-    {                                                                                              \
-        .name = "--scope", .placeholder = "SCOPE", .kind = PARAMETER_OPTION, .value = VALUE_NAME,  \
-        .help = "only this scope."                                                                 \
-    }
-#define BROKERS                                                                                    \
-    {                                                                                              \
-        .name = "--brokers", .placeholder = "LIST", .kind = PARAMETER_OPTION, .required = true,    \
-        .help = "Kafka's bootstrap servers, host:port separated by commas."                        \
-    }
-#define TOPIC                                                                                      \
-    {                                                                                              \
-        .name = "name", .placeholder = "NAME", .kind = PARAMETER_WORD, .required = true,           \
-        .help = "the topic."                                                                       \
-    }
 
 const struct command command_table[] = {
     {
@@ -62,6 +39,7 @@ const struct command command_table[] = {
                        {.name = "--problem",
                         .kind = PARAMETER_FLAG,
                         .help = "only those that cannot be planned, with the reason."},
+                       {.name = "--paused", .kind = PARAMETER_FLAG, .help = "only paused ones."},
                        LIMIT("200")},
         .example = "reportctl schedules --problem",
     },
@@ -122,6 +100,11 @@ const struct command command_table[] = {
                         .kind = PARAMETER_OPTION,
                         .value = VALUE_NAME,
                         .help = "only of this schedule."},
+                       {.name = "--queue",
+                        .placeholder = "QUEUE",
+                        .kind = PARAMETER_OPTION,
+                        .value = VALUE_NAME,
+                        .help = "only of this queue."},
                        LIMIT("50")},
         .example = "reportctl jobs --state failed",
     },
@@ -143,7 +126,7 @@ const struct command command_table[] = {
     {
         .words = "workers",
         .summary = "Worker processes: what they serve and how busy they are.",
-        .details = "Those that ended more than an hour ago are left out unless --all is given. "
+        .details = "Those that ended more than a day ago are left out unless --all is given. "
                    "silent: no heartbeat for half a claim lease.",
         .privilege = READER,
         .run = workers_command,
@@ -182,39 +165,154 @@ const struct command command_table[] = {
     {
         .words = "trigger",
         .summary = "Fire a schedule now, through its leader.",
-        .details = "The request is a row that the leader carries out and answers in one "
-                   "transaction; a key that exists already is answered with the job that is there. "
-                   "If no leader answers in time the request expires and is not carried out later "
-                   "(exit code 4). Repeating a request id gives the first answer, so a lost "
-                   "connection costs nothing.",
+        .details = "A key that exists already is answered with the job that is there. " REQUEST,
         .privilege = OPERATOR,
         .run = trigger_command,
         .formats = FORMATS_PAGE,
-        .parameters = {{.name = "schedule",
-                        .placeholder = "SCHEDULE",
-                        .kind = PARAMETER_WORD,
-                        .value = VALUE_NAME,
-                        .required = true,
-                        .help = "the schedule."},
+        .parameters = {SCHEDULE,
                        {.name = "--key",
                         .placeholder = "KEY",
                         .kind = PARAMETER_OPTION,
                         .help = "the occurrence key, e.g. 2030-04-12; a date at its beginning is "
                                 "the business date. Without it the request id is the key."},
-                       {.name = "--wait",
-                        .placeholder = "SECONDS",
-                        .kind = PARAMETER_OPTION,
-                        .value = VALUE_INT,
-                        .min = 0,
-                        .max = 3600,
-                        .fallback = "30",
-                        .help = "how long the leader may take; 0: do not wait for the answer."},
-                       {.name = "--request-id",
-                        .placeholder = "UUID",
-                        .kind = PARAMETER_OPTION,
-                        .value = VALUE_UUID,
-                        .help = "identity of the request; made up when not given."}},
+                       WAIT,
+                       REQUEST_ID},
         .example = "reportctl trigger sales-daily --key 2030-04-12",
+    },
+    {
+        .words = "pause",
+        .summary = "Stop a schedule for a while, through its leader.",
+        .details = "From now on nothing of it fires; what was due before still does, and jobs that "
+                   "were made go on. The firings between pause and resume become one gap row with "
+                   "reason paused. " REQUEST,
+        .privilege = OPERATOR,
+        .run = pause_command,
+        .formats = FORMATS_PAGE,
+        .parameters = {SCHEDULE, REASON("why; shown with the schedule."), WAIT, REQUEST_ID},
+        .example = "reportctl pause sales-daily --reason 'the source is being moved'",
+    },
+    {
+        .words = "resume",
+        .summary = "Let a paused schedule go on, through its leader.",
+        .details =
+            "Firings due from now on are run; those of the pause are not made up for. " REQUEST,
+        .privilege = OPERATOR,
+        .run = resume_command,
+        .formats = FORMATS_PAGE,
+        .parameters = {SCHEDULE, REASON("why."), WAIT, REQUEST_ID},
+        .example = "reportctl resume sales-daily",
+    },
+    {
+        .words = "cancel",
+        .summary = "Cancel a job, through its leader.",
+        .details = "A job that waits is cancelled at once. One that runs is told to stop with its "
+                   "next heartbeat; whatever it comes to, it ends as cancelled and its file is not "
+                   "shown. " REQUEST,
+        .privilege = OPERATOR,
+        .run = cancel_command,
+        .formats = FORMATS_PAGE,
+        .parameters = {JOB, REASON("why."), WAIT, REQUEST_ID},
+        .example = "reportctl cancel sales-daily:2030-04-12",
+    },
+    {
+        .words = "retry",
+        .summary = "Run a failed or cancelled job again, through its leader.",
+        .details = "It gets a fresh set of attempts and keeps its occurrence, key and business "
+                   "date. A job that succeeded is refused. " REQUEST,
+        .privilege = OPERATOR,
+        .run = retry_command,
+        .formats = FORMATS_PAGE,
+        .parameters = {JOB, WAIT, REQUEST_ID},
+        .example = "reportctl retry sales-daily:2030-04-12",
+    },
+    {
+        .words = "requests",
+        .summary = "What was asked of the leaders, with the answers, newest first.",
+        .privilege = READER,
+        .run = requests_command,
+        .formats = FORMATS_ROWS,
+        .parameters = {SCOPE,
+                       {.name = "--state",
+                        .placeholder = "STATE",
+                        .kind = PARAMETER_OPTION,
+                        .value = VALUE_CHOICE,
+                        .choices = "pending|done|refused|expired",
+                        .help = "only in this state."},
+                       LIMIT("50")},
+    },
+    {
+        .words = "queues",
+        .summary = "The queues: bound, what is queued, running and waiting, and who serves them.",
+        .details = "BOUND is max_outstanding, the most jobs queued and running in a scope; - is no "
+                   "bound. WAITING holds back for capacity, overlap or a retry. WORKERS are alive "
+                   "and serve the queue; SLOTS is how many jobs they run at once.",
+        .privilege = READER,
+        .run = queues_command,
+        .formats = FORMATS_ROWS,
+        .parameters = {LIMIT("200")},
+    },
+    {
+        .words = "queue hold",
+        .summary = "Stop workers from claiming jobs of a queue.",
+        .details = "Planning goes on, so jobs gather; running ones go on. No leader is needed.",
+        .privilege = OPERATOR,
+        .run = queue_hold_command,
+        .parameters = {QUEUE,
+                       {.name = "--reason",
+                        .placeholder = "TEXT",
+                        .kind = PARAMETER_OPTION,
+                        .fallback = "no reason given",
+                        .help = "why; shown wherever the hold is."}},
+        .example = "reportctl queue hold warehouse --reason 'load window'",
+    },
+    {
+        .words = "queue resume",
+        .summary = "Let a held queue go on: lifts every hold on it.",
+        .privilege = OPERATOR,
+        .run = queue_resume_command,
+        .parameters = {QUEUE},
+    },
+    {
+        .words = "hold",
+        .summary = "Stop a scope, or the whole installation, until the hold is lifted.",
+        .details = "Nothing is planned, published or claimed there; running jobs go on and their "
+                   "outcomes are recorded. Firings that fall due meanwhile follow the misfire "
+                   "policy afterwards. No leader is needed.",
+        .privilege = OPERATOR,
+        .run = hold_command,
+        .parameters = {{.name = "reason",
+                        .placeholder = "REASON",
+                        .kind = PARAMETER_WORD,
+                        .required = true,
+                        .help = "why; shown wherever the hold is."},
+                       SCOPE},
+        .example = "reportctl hold --scope main 'the warehouse is being moved'",
+    },
+    {
+        .words = "holds",
+        .summary = "The holds that stand: on what, since when, by whom, why.",
+        .privilege = READER,
+        .run = holds_command,
+        .formats = FORMATS_ROWS,
+        .parameters = {{.name = "--all",
+                        .kind = PARAMETER_FLAG,
+                        .help = "also those that were lifted, newest first."},
+                       LIMIT("100")},
+    },
+    {
+        .words = "release-hold",
+        .summary = "Lift a hold.",
+        .privilege = OPERATOR,
+        .run = release_hold_command,
+        .parameters = {{.name = "hold",
+                        .placeholder = "ID",
+                        .kind = PARAMETER_WORD,
+                        .value = VALUE_INT,
+                        .required = true,
+                        .min = 1,
+                        .max = INT64_MAX,
+                        .help = "its number, as reportctl holds shows it."}},
+        .example = "reportctl release-hold 3",
     },
     {
         .words = "next",
@@ -295,6 +393,7 @@ const struct command command_table[] = {
                         .max = 10000,
                         .help = "two to three times the largest number of workers."},
                        BROKERS,
+                       KAFKA_CONFIG,
                        {.name = "--replication",
                         .placeholder = "N",
                         .kind = PARAMETER_OPTION,
@@ -318,7 +417,7 @@ const struct command command_table[] = {
         .words = "topic delete",
         .summary = "Delete a Kafka topic. Jobs lose nothing: workers pull them from the database.",
         .run = topic_delete_command,
-        .parameters = {TOPIC, BROKERS},
+        .parameters = {TOPIC, BROKERS, KAFKA_CONFIG},
     },
     {
         .words = "lifecycle",
@@ -348,12 +447,15 @@ const struct command command_table[] = {
         .summary = "Every setting of a program, with unit, default, bounds and why.",
         .run = config_reference_command,
         .parameters = {{.name = "program",
-                        .placeholder = "scheduler|worker",
+                        .placeholder = "scheduler|worker|all",
                         .kind = PARAMETER_WORD,
                         .value = VALUE_CHOICE,
                         .required = true,
-                        .choices = "scheduler|worker",
-                        .help = "the program."}},
+                        .choices = "scheduler|worker|all",
+                        .help = "the program; all: docs/configuration.md."},
+                       {.name = "--man",
+                        .kind = PARAMETER_FLAG,
+                        .help = "print docs/man/scheduler.conf.5 or worker.conf.5."}},
     },
     {
         .words = "help",
@@ -363,21 +465,6 @@ const struct command command_table[] = {
             {{.name = "--markdown", .kind = PARAMETER_FLAG, .help = "print docs/reportctl.md."},
              {.name = "--man", .kind = PARAMETER_FLAG, .help = "print docs/man/reportctl.1."}},
     },
-    {.words = "pause",
-     .summary = "Stop a schedule for a while.",
-     .not_yet = "meanwhile delete the schedule, or set its ends_at"},
-    {.words = "resume",
-     .summary = "Let a paused schedule go on.",
-     .not_yet = "schedules cannot be paused yet"},
-    {.words = "cancel",
-     .summary = "Cancel a job.",
-     .not_yet = "meanwhile the job runs until it ends or its timeout passes"},
-    {.words = "retry",
-     .summary = "Run a failed job again.",
-     .not_yet = "meanwhile trigger its schedule with another --key"},
-    {.words = "queue",
-     .summary = "Hold or resume a queue.",
-     .not_yet = "meanwhile stop the workers that serve it"},
     {.words = "backfill",
      .summary = "Run the firings of a past span.",
      .not_yet = "meanwhile trigger single keys with --key"},
@@ -393,9 +480,6 @@ const struct command command_table[] = {
     {.words = "handoff",
      .summary = "Pass leadership on as planned.",
      .not_yet = "meanwhile stop the leading report-scheduler: it drains and releases"},
-    {.words = "release-hold",
-     .summary = "Lift a hold.",
-     .not_yet = "meanwhile the owner sets lifted_at in reports.hold"},
     {.words = "fence",
      .summary = "Accept a rebuilt ZooKeeper ensemble (fence rebase).",
      .not_yet = "meanwhile keep the ensemble's data"},

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "configuration_page.h"
 #include "scheduler_settings.h"
 #include "worker_settings.h"
 
@@ -68,16 +69,20 @@ enum exit_code check_config_command(struct invocation *in)
 
 enum exit_code config_reference_command(struct invocation *in)
 {
-    if (settings_kind_of(command_text(in, "program")) == SETTINGS_OF_WORKER) {
-        (void)fputs("# worker.conf\n\nSettings of report-worker, printed by `reportctl "
-                    "config-reference worker`.\n\n",
-                    in->out);
-        worker_settings_print(in->out);
+    enum settings_kind kind = settings_kind_of(command_text(in, "program"));
+    const struct configuration_page *page =
+        kind == SETTINGS_OF_WORKER ? &configuration_of_worker : &configuration_of_scheduler;
+    if (command_flag(in, "--man") && kind == SETTINGS_UNKNOWN) {
+        return command_fail(in, EXIT_USAGE,
+                            "a manual page is one program's; write "
+                            "config-reference scheduler --man, or worker");
+    }
+    if (command_flag(in, "--man")) {
+        configuration_print_man(page, in->out);
+    } else if (kind == SETTINGS_UNKNOWN) {
+        configuration_print_all(in->out);
     } else {
-        (void)fputs("# scheduler.conf\n\nSettings of report-scheduler, printed by `reportctl "
-                    "config-reference scheduler`.\n\n",
-                    in->out);
-        scheduler_settings_print(in->out);
+        configuration_print(page, in->out);
     }
     return EXIT_DONE;
 }

@@ -5,21 +5,8 @@
 #include <string.h>
 
 #include "ident.h"
+#include "known_names.h"
 #include "session.h"
-
-/* A job is named by its id or, for people, as SCHEDULE:KEY; a name holds no colon, a key may. */
-static bool job_name_split(const char *text, char ret_schedule[NAME_MAX_BYTES],
-                           const char **ret_key)
-{
-    const char *colon = strchr(text, ':');
-    size_t n = colon != NULL ? (size_t)(colon - text) : 0;
-    if (n == 0 || n >= NAME_MAX_BYTES || colon[1] == '\0') {
-        return false;
-    }
-    (void)snprintf(ret_schedule, NAME_MAX_BYTES, "%.*s", (int)n, text);
-    *ret_key = colon + 1;
-    return name_is_valid(ret_schedule);
-}
 
 static enum exit_code job_select(struct session *s, const char *text, struct table **ret_table)
 {
@@ -36,17 +23,14 @@ static enum exit_code job_select(struct session *s, const char *text, struct tab
         " AND ($2::text IS NULL OR schedule = $2 AND occurrence_key = $3)";
     char schedule[NAME_MAX_BYTES];
     const char *values[3] = {text, NULL, NULL};
-    if (!uuid_is_valid(text)) {
-        if (!job_name_split(text, schedule, &values[2])) {
-            return command_fail(s->in, EXIT_USAGE,
-                                "\"%s\" is not a job; write its id or SCHEDULE:KEY, e.g. "
-                                "sales-daily:2030-04-12",
-                                text);
-        }
+    enum exit_code code = job_name_check(s, text);
+    if (job_name_split(text, schedule, &values[2])) {
         values[0] = NULL;
         values[1] = schedule;
     }
-    enum exit_code code = session_select(s, sql, 3, values, ret_table);
+    if (code == EXIT_DONE) {
+        code = session_select(s, sql, 3, values, ret_table);
+    }
     if (code == EXIT_DONE && table_rows(*ret_table) == 0) {
         code = command_fail(s->in, EXIT_NOT_FOUND,
                             "job \"%s\" does not exist; reportctl jobs "

@@ -1,32 +1,39 @@
 /* Commands that are one SELECT on a view. The SQL of the views is in sql/0012_views.sql. */
 #include "commands.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "known_names.h"
 #include "occurrence_list.h"
 #include "schedule_names.h"
 #include "session.h"
 
-/* One row more than shown, to know whether there are more. */
-static void limit_text(const struct invocation *in, char ret_text[24])
-{
-    (void)snprintf(ret_text, 24, "%" PRId64, command_int(in, "--limit") + 1);
-}
+struct list {
+    const char *sql;
+    int count;
+    const char *const *values; /* its parameters */
+    const char *empty;         /* what to say when there are no rows */
+    const char *scope, *queue; /* names that must exist; NULL: none given */
+};
 
-/* Open, select, print, close. `values` are the statement's parameters. */
-static enum exit_code list_run(struct invocation *in, const char *sql, int count,
-                               const char *const *values, const char *empty)
+/* Open, check, select, print, close. */
+static enum exit_code list_run(struct invocation *in, const struct list *list)
 {
     struct session s;
     struct table *t = NULL;
     enum exit_code code = session_open(in, &s);
     if (code == EXIT_DONE) {
-        code = session_select(&s, sql, count, values, &t);
+        code = scope_name_check(&s, list->scope);
     }
     if (code == EXIT_DONE) {
-        code = session_print_list(&s, t, command_int(in, "--limit"), empty);
+        code = queue_name_check(&s, list->queue);
+    }
+    if (code == EXIT_DONE) {
+        code = session_select(&s, list->sql, list->count, list->values, &t);
+    }
+    if (code == EXIT_DONE) {
+        code = session_print_list(&s, t, command_int(in, "--limit"), list->empty);
     }
     session_close(&s);
     return code;
@@ -39,19 +46,29 @@ enum exit_code leaders_command(struct invocation *in)
         " since_at AS \"since_at~\", beat_at AS \"beat_at~\", held, release_reason,"
         " refused_writes FROM reports.v_scope ORDER BY scope LIMIT $1";
     char limit[24];
-    limit_text(in, limit);
+    session_limit(in, limit);
     const char *values[] = {limit};
-    return list_run(in, sql, 1, values, "There is no scope: insert one into reports.scope.");
+    return list_run(in,
+                    &(struct list){.sql = sql,
+                                   .count = 1,
+                                   .values = values,
+                                   .empty = "There is no scope: insert one into reports.scope."});
 }
 
 enum exit_code schedules_command(struct invocation *in)
 {
     static const char all[] =
-        "SELECT name, scope AS \"scope\", kind, rule, time_zone,"
+        "SELECT name, scope AS \"scope\", kind, rule, time_zone, paused, paused_since_at AS"
+        " \"paused_since_at-\", pause_reason AS \"pause_reason-\","
         " next_fire_at AS \"next_fire_at~\", next_nominal AS next_local, report,"
         " last_key, last_state, queue AS \"queue-\", owner AS \"owner-\", version AS \"version-\","
         " last_fire_at AS \"last_fire_at-\", problem, problem_since_at AS \"problem_since_at-\""
         " FROM reports.v_schedule WHERE ($2::text IS NULL OR scope = $2)"
+        " ORDER BY name LIMIT $1";
+    static const char resting[] =
+        "SELECT name, scope, paused AS \"paused-\", paused_since_at AS \"paused_since_at~\","
+        " pause_reason, kind, rule, time_zone, report, last_key, last_state, owner"
+        " FROM reports.v_schedule WHERE ($2::text IS NULL OR scope = $2) AND paused"
         " ORDER BY name LIMIT $1";
     /* Through the progress rows' own index: among a million schedules the broken ones are few. */
     static const char broken[] =
@@ -64,17 +81,27 @@ enum exit_code schedules_command(struct invocation *in)
         " JOIN reports.v_schedule v ON v.name = x.schedule"
         " WHERE v.problem IS NOT NULL ORDER BY v.name LIMIT $1";
     char limit[24];
-    limit_text(in, limit);
+    session_limit(in, limit);
     bool problem = command_flag(in, "--problem");
+    bool paused = command_flag(in, "--paused");
     const char *values[] = {limit, command_text(in, "--scope")};
-    return list_run(in, problem ? broken : all, 2, values,
-                    problem
-                        ? "No schedule has a problem."
-                        : "No schedules: insert one into reports.schedule (docs/schedules.md).");
+    const char *empty = "No schedules: insert one into reports.schedule (docs/schedules.md).";
+    if (problem && paused) {
+        return command_fail(in, EXIT_USAGE, "schedules takes --problem or --paused, not both");
+    }
+    empty = problem ? "No schedule has a problem." : paused ? "No schedule is paused." : empty;
+    return list_run(in, &(struct list){.sql = problem  ? broken
+                                              : paused ? resting
+                                                       : all,
+                                       .count = 2,
+                                       .values = values,
+                                       .empty = empty,
+                                       .scope = values[1]});
 }
 
 static const char job_list[] =
-    "SELECT id, schedule, occurrence_key AS key, state, attempt || '/' || max_attempts AS"
+    "SELECT id, schedule, occurrence_key AS key, state, waits_for AS \"waits_for-\", attempt || "
+    "'/' || max_attempts AS"
     " \"attempt!\", attempt AS \"attempt-\", max_attempts AS \"max_attempts-\", scheduled_for,"
     " ran_s, CASE WHEN state IN ('waiting', 'queued', 'retry_wait') THEN run_after END"
     " AS \"run_after~\", worker, queue AS \"queue-\", priority AS \"priority-\","
@@ -84,29 +111,33 @@ static const char job_list[] =
     " error AS \"error-\" FROM reports.v_job"
     " WHERE ($2::reports.job_state IS NULL OR state = $2)"
     /* The words of a partial index: failures are found among any number of successes. */
-    " AND (NOT $3::boolean OR state IN ('failed', 'cancelled', 'quarantined'))";
+    " AND (NOT $3::boolean OR state IN ('failed', 'cancelled', 'quarantined'))"
+    " AND ($4::text IS NULL OR queue = $4)";
 
 /* Jobs have no index by schedule; the ledger, whose key has the schedule first, leads to them. */
-static enum exit_code jobs_of_schedule(struct invocation *in, const char *values[5])
+static enum exit_code jobs_of_schedule(struct invocation *in, const char *values[6])
 {
     static const char tail[] =
-        " AND id IN (SELECT job_id FROM reports.v_occurrence WHERE schedule = $4"
-        " AND scheduled_for >= $5) ORDER BY id DESC LIMIT $1";
+        " AND id IN (SELECT job_id FROM reports.v_occurrence WHERE schedule = $5"
+        " AND scheduled_for >= $6) ORDER BY id DESC LIMIT $1";
     char sql[sizeof job_list + sizeof tail];
     struct session s;
     struct table *t = NULL;
     (void)snprintf(sql, sizeof sql, "%s%s", job_list, tail);
     const struct recent_query recent = {.sql = sql,
-                                        .count = 5,
+                                        .count = 6,
                                         .values = values,
-                                        .from = 4,
+                                        .from = 5,
                                         .limit = command_int(in, "--limit") + 1};
     enum exit_code code = session_open(in, &s);
+    if (code == EXIT_DONE) {
+        code = queue_name_check(&s, values[3]);
+    }
     if (code == EXIT_DONE) {
         code = recent_select(&s, &recent, &t);
     }
     if (code == EXIT_DONE && table_rows(t) == 0) {
-        code = schedule_name_check(&s, values[3]);
+        code = schedule_name_check(&s, values[4]);
     }
     if (code == EXIT_DONE) {
         code = session_print_list(&s, t, command_int(in, "--limit"), "No such jobs.");
@@ -126,14 +157,22 @@ enum exit_code jobs_command(struct invocation *in)
     bool ended_badly =
         state != NULL && (strcmp(state, "failed") == 0 || strcmp(state, "cancelled") == 0 ||
                           strcmp(state, "quarantined") == 0);
-    limit_text(in, limit);
-    const char *values[5] = {limit, state, ended_badly ? "true" : "false",
-                             command_text(in, "--schedule"), NULL};
-    if (values[3] != NULL) {
+    session_limit(in, limit);
+    const char *values[6] = {limit,
+                             state,
+                             ended_badly ? "true" : "false",
+                             command_text(in, "--queue"),
+                             command_text(in, "--schedule"),
+                             NULL};
+    if (values[4] != NULL) {
         return jobs_of_schedule(in, values);
     }
     (void)snprintf(sql, sizeof sql, "%s%s", job_list, tail);
-    return list_run(in, sql, 3, values, "No such jobs.");
+    return list_run(in, &(struct list){.sql = sql,
+                                       .count = 4,
+                                       .values = values,
+                                       .empty = "No such jobs.",
+                                       .queue = values[3]});
 }
 
 enum exit_code workers_command(struct invocation *in)
@@ -142,12 +181,15 @@ enum exit_code workers_command(struct invocation *in)
         "SELECT name, pid, state, running, slots, array_to_string(queues, ' ') AS queues, version,"
         " started_at AS \"started_at~\", heartbeat_at AS \"heartbeat_at~\","
         " stopped_at AS \"stopped_at~\", id FROM reports.v_worker"
-        " WHERE $2::boolean OR stopped_at IS NULL OR stopped_at > now() - interval '1 hour'"
+        " WHERE $2::boolean OR stopped_at IS NULL OR stopped_at > now() - interval '1 day'"
         " ORDER BY stopped_at IS NOT NULL, name, started_at DESC LIMIT $1";
     char limit[24];
-    limit_text(in, limit);
+    session_limit(in, limit);
     const char *values[] = {limit, command_flag(in, "--all") ? "true" : "false"};
-    return list_run(in, sql, 2, values, "No worker is there: start report-worker.");
+    return list_run(in, &(struct list){.sql = sql,
+                                       .count = 2,
+                                       .values = values,
+                                       .empty = "No worker is there: start report-worker."});
 }
 
 enum exit_code events_command(struct invocation *in)
@@ -163,12 +205,15 @@ enum exit_code events_command(struct invocation *in)
         " application_name AS writer FROM reports.v_fence_rejection"
         " WHERE ($2::text IS NULL OR scope = $2) ORDER BY id DESC LIMIT $1";
     char limit[24];
-    limit_text(in, limit);
+    session_limit(in, limit);
     bool writes = command_flag(in, "--refused");
     const char *values[] = {limit, command_text(in, "--scope")};
-    return list_run(in, writes ? refused : diary, 2, values,
-                    writes ? "No write of a former leader was refused."
-                           : "Nothing has happened yet.");
+    return list_run(in, &(struct list){.sql = writes ? refused : diary,
+                                       .count = 2,
+                                       .values = values,
+                                       .empty = writes ? "No write of a former leader was refused."
+                                                       : "Nothing has happened yet.",
+                                       .scope = values[1]});
 }
 
 enum exit_code outbox_command(struct invocation *in)
@@ -190,6 +235,9 @@ enum exit_code outbox_command(struct invocation *in)
     struct table *tables[2] = {NULL, NULL};
     bool buried = command_flag(in, "--dead");
     enum exit_code code = session_open(in, &s);
+    if (code == EXIT_DONE) {
+        code = scope_name_check(&s, values[1]);
+    }
     if (code == EXIT_DONE) {
         code = session_select(&s, load, 1, &values[1], &tables[0]);
     }

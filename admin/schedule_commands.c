@@ -20,7 +20,9 @@ struct query {
 /* Firings are computed, occurrences are searched for; both go behind the first of these. */
 static const struct query queries[] = {
     {"schedule", NULL, NULL,
-     "SELECT v.name, v.scope, v.problem, v.problem_since_at AS \"problem_since_at~\", v.report,"
+     "SELECT v.name, v.scope, CASE WHEN v.paused THEN true END AS paused, v.paused_since_at AS"
+     " \"paused_since_at~\", v.pause_reason, v.problem, v.problem_since_at AS "
+     "\"problem_since_at~\", v.report,"
      " v.description, v.kind, v.rule, v.time_zone, s.anchor, s.starts_at, s.ends_at,"
      " v.next_fire_at, v.next_nominal AS next_local, v.last_fire_at, v.last_nominal AS last_local,"
      " v.last_key, v.last_state, coalesce(s.misfire, 'default') AS misfire, s.misfire_max,"
@@ -34,9 +36,11 @@ static const struct query queries[] = {
      "SELECT firings, from_key, to_key, reason, version, recorded_at AS \"recorded_at~\""
      " FROM reports.v_gap WHERE schedule = $1 ORDER BY to_fire_at DESC LIMIT 10"},
     {"versions", "VERSIONS", NULL,
-     "SELECT version, CASE WHEN in_force THEN 'in force' WHEN ended THEN 'deleted' ELSE '' END"
-     " AS \"state!\", in_force AS \"in_force-\", ended AS \"ended-\", effective_from, recorded_by,"
-     " kind, rule, time_zone, report, queue FROM reports.v_schedule_version WHERE schedule = $1"
+     "SELECT version, concat_ws(', ', CASE WHEN in_force THEN 'in force' END,"
+     " CASE WHEN ended THEN 'deleted' WHEN paused THEN 'paused' END) AS \"state!\","
+     " in_force AS \"in_force-\", ended AS \"ended-\", paused AS \"paused-\", effective_from,"
+     " recorded_by, change_reason AS reason, kind, rule, time_zone, report, queue FROM "
+     "reports.v_schedule_version WHERE schedule = $1"
      " ORDER BY version DESC LIMIT 5"},
 };
 
@@ -82,7 +86,7 @@ enum exit_code schedule_command(struct invocation *in)
             .key = "next",
             .title = "NEXT FIRINGS",
             .table = firings.table,
-            .empty = firings.problem.text[0] != '\0' ? firings.problem.text : "none",
+            .empty = firings.problem.text[0] != '\0' ? firings.problem.text : firings.nothing.text,
         };
         sections[2] =
             (struct section){.key = "occurrences", .title = "LATEST OCCURRENCES", .empty = "none"};
@@ -161,6 +165,9 @@ static enum exit_code next_schedule(struct invocation *in, const char *name)
         code = command_fail(in, EXIT_USAGE, "schedule \"%s\": %s", name, firings.problem.text);
     } else if (code == EXIT_DONE) {
         firings_print(&s, firings.table);
+        if (firings.nothing.text[0] != '\0') {
+            code = command_fail(in, EXIT_DONE, "schedule \"%s\": %s", name, firings.nothing.text);
+        }
     }
     table_free(firings.table);
     session_close(&s);

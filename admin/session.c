@@ -1,5 +1,6 @@
 #include "session.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -23,48 +24,63 @@ static void cause_take(const char *text, char *ret_text, size_t size)
                    (int)(question != NULL ? (size_t)(question - cause) : strlen(cause)), cause);
 }
 
-static enum exit_code fail_unreachable(struct invocation *in, const struct error *err)
+static void describe_unreachable(const struct error *err, char *ret_text, size_t size)
 {
     char cause[ERROR_TEXT_MAX];
     cause_take(err->text, cause, sizeof cause);
-    return command_fail(in, EXIT_FAILED,
-                        "cannot reach the database: %s; check --database, REPORTCTL_DATABASE or "
-                        "PGHOST",
-                        cause);
+    (void)snprintf(ret_text, size,
+                   "cannot reach the database: %s; check --database, REPORTCTL_DATABASE or PGHOST",
+                   cause);
 }
 
-enum exit_code session_fail(const struct session *s, enum status status, const struct error *err)
+/* What the server said has a meaning of its own, whatever the status. */
+static enum exit_code describe_code(const struct session *s, const struct error *err,
+                                    char *ret_text, size_t size)
 {
-    struct invocation *in = s->in;
-    const char *role = in->command->privilege != NULL ? in->command->privilege : "more rights";
+    const struct command *c = s->in->command;
     if (code_is(err, "42501")) {
-        return command_fail(in, EXIT_FAILED, "%s; %s needs %s: ask an administrator to GRANT it",
-                            err->text, in->command->words, role);
+        (void)snprintf(ret_text, size, "%s; %s needs %s: ask an administrator to GRANT it",
+                       err->text, c->words, c->privilege != NULL ? c->privilege : "more rights");
+        return EXIT_FAILED;
     }
     if (code_is(err, "42P01") || code_is(err, "3F000") || code_is(err, "42883") ||
         code_is(err, "42703")) {
-        return command_fail(in, EXIT_FAILED,
-                            "this database has no report scheduler, or an older "
-                            "one (%s); run: reportctl migrate",
-                            err->text);
+        (void)snprintf(ret_text, size,
+                       "this database has no report scheduler, or an older one (%s); run: "
+                       "reportctl migrate",
+                       err->text);
+        return EXIT_FAILED;
     }
     if (code_is(err, "P0002")) {
-        return command_fail(in, EXIT_NOT_FOUND, "%s", err->text);
+        (void)snprintf(ret_text, size, "%s", err->text);
+        return EXIT_NOT_FOUND;
     }
+    return EXIT_DONE;
+}
+
+static enum exit_code describe_status(const struct session *s, enum status status,
+                                      const struct error *err, char *ret_text, size_t size)
+{
+    (void)snprintf(ret_text, size, "%s", err->text);
     switch (status) {
     case STATUS_AGAIN:
         if (err->code[0] == '\0') {
-            return fail_unreachable(in, err);
+            describe_unreachable(err, ret_text, size);
+        } else {
+            (void)snprintf(ret_text, size, "%s; try again", err->text);
         }
-        return command_fail(in, EXIT_FAILED, "%s; try again", err->text);
+        break;
     case STATUS_TIMEOUT:
-        return command_fail(in, EXIT_FAILED, "%s (--timeout is %lld s)", err->text,
-                            (long long)in->timeout_s);
+        (void)snprintf(ret_text, size, "%s (--timeout is %lld s)", err->text,
+                       (long long)s->in->timeout_s);
+        break;
     case STATUS_INVALID:
-        return command_fail(in, code_is(err, "22") || code_is(err, "23") ? EXIT_USAGE : EXIT_FAILED,
-                            "%s", err->text);
+        return code_is(err, "22") || code_is(err, "23") || code_is(err, "0A") ||
+                       code_is(err, "55000")
+                   ? EXIT_USAGE
+                   : EXIT_FAILED;
     case STATUS_NOT_FOUND:
-        return command_fail(in, EXIT_NOT_FOUND, "%s", err->text);
+        return EXIT_NOT_FOUND;
     case STATUS_OK:
     case STATUS_FENCED:
     case STATUS_HELD:
@@ -74,7 +90,32 @@ enum exit_code session_fail(const struct session *s, enum status status, const s
     case STATUS_FATAL:
         break;
     }
-    return command_fail(in, EXIT_FAILED, "%s", err->text);
+    return EXIT_FAILED;
+}
+
+enum exit_code session_fail(const struct session *s, enum status status, const struct error *err)
+{
+    char text[2 * ERROR_TEXT_MAX];
+    enum exit_code code = describe_code(s, err, text, sizeof text);
+    if (code == EXIT_DONE) {
+        code = describe_status(s, status, err, text, sizeof text);
+    }
+    /* Otherwise the server has answered, and nothing is in the open. */
+    bool open = s->after != NULL && (status == STATUS_AGAIN || status == STATUS_TIMEOUT);
+    return command_fail(s->in, code, "%s%s%s", text, open ? "; " : "", open ? s->after : "");
+}
+
+enum status session_connect(struct session *s, struct error *err)
+{
+    struct store_options options = {
+        .conninfo = s->in->database, .application_name = "reportctl", .role = STORE_ADMIN};
+    store_close(s->store);
+    s->store = NULL;
+    enum status status = store_open(&options, s->deadline, &s->store, err);
+    if (status == STATUS_TIMEOUT) {
+        status = STATUS_AGAIN; /* nothing was asked yet */
+    }
+    return status == STATUS_OK ? store_clock(s->store, s->deadline, &s->now, err) : status;
 }
 
 enum exit_code session_open(struct invocation *in, struct session *ret)
@@ -82,16 +123,9 @@ enum exit_code session_open(struct invocation *in, struct session *ret)
     struct error err = {0};
     *ret =
         (struct session){.in = in, .deadline = instant_add_ms(clock_now(), in->timeout_s * 1000)};
-    struct store_options options = {
-        .conninfo = in->database, .application_name = "reportctl", .role = STORE_ADMIN};
-    enum status s = store_open(&options, ret->deadline, &ret->store, &err);
-    if (s == STATUS_TIMEOUT) {
-        s = STATUS_AGAIN;
-    } else if (s == STATUS_INVALID && err.code[0] == '\0') {
+    enum status s = session_connect(ret, &err);
+    if (s == STATUS_INVALID && err.code[0] == '\0') {
         return command_fail(in, EXIT_FAILED, "%s", err.text); /* a pooler */
-    }
-    if (s == STATUS_OK) {
-        s = store_clock(ret->store, ret->deadline, &ret->now, &err);
     }
     return s == STATUS_OK ? EXIT_DONE : session_fail(ret, s, &err);
 }
@@ -177,6 +211,11 @@ void session_print(const struct session *s, const struct section *sections, size
         table_print_csv(sections[0].table, s->in->out);
         break;
     }
+}
+
+void session_limit(const struct invocation *in, char ret_text[24])
+{
+    (void)snprintf(ret_text, 24, "%" PRId64, command_int(in, "--limit") + 1);
 }
 
 enum exit_code session_print_list(const struct session *s, struct table *t, int64_t limit,

@@ -12,12 +12,19 @@ struct session {
     struct store *store;
     instant deadline; /* of the whole command, by --timeout */
     utc_us now;       /* clock_timestamp() at its start, for ages */
+    /* Put behind what failed without an answer, when that leaves something in the open; NULL:
+     * nothing. Borrowed. */
+    const char *after;
 };
 
 /* Connect. Returns: DONE, or the exit code of a failure that has been reported.
  * Owns: *ret is closed by session_close in any case. */
 MUST_USE enum exit_code session_open(struct invocation *in, struct session *ret);
 void session_close(struct session *s);
+
+/* Connect again, after the connection broke, until s->deadline; reports nothing.
+ * Returns: as store_open, with AGAIN for TIMEOUT. */
+MUST_USE enum status session_connect(struct session *s, struct error *err);
 
 /* Run one SELECT; see store_admin_select for column names. A failure has been reported. */
 MUST_USE enum exit_code session_select(struct session *s, const char *sql, int count,
@@ -37,6 +44,9 @@ struct section {
 
 /* The whole answer of a command: one section alone is a bare array (or object) in JSON. */
 void session_print(const struct session *s, const struct section *sections, size_t count);
+
+/* --limit and one more, to know whether there are more: for the statement's own LIMIT. */
+void session_limit(const struct invocation *in, char ret_text[24]);
 
 /* Print one list and free it; rows beyond `limit` (the caller asks for one more) are cut and said.
  */

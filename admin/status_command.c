@@ -38,10 +38,12 @@ static const struct part parts[] = {
     {"workers", "WORKERS", "none", false,
      "SELECT name, pid, state, running, slots, array_to_string(queues, ' ') AS queues,"
      " started_at AS \"started_at~\", heartbeat_at AS \"heartbeat_at~\" FROM reports.v_worker"
-     " WHERE stopped_at IS NULL ORDER BY name, started_at LIMIT 100"},
+     /* Who ended in order is no news; who was found dead is, for a day. */
+     " WHERE stopped_at IS NULL OR (state = 'dead' AND stopped_at > now() - interval '1 day')"
+     " ORDER BY stopped_at IS NOT NULL, name, started_at DESC LIMIT 100"},
     {"holds", "HOLDS", NULL, false,
-     "SELECT coalesce(scope, 'installation') AS scope, since_at AS \"since_at~\", raised_by, reason"
-     " FROM reports.v_hold ORDER BY id LIMIT 20"},
+     "SELECT id, kind, subject, since_at AS \"since_at~\", raised_by AS \"raised_by|BY\", reason,"
+     " scope AS \"scope-\", queue AS \"queue-\" FROM reports.v_hold ORDER BY id LIMIT 20"},
 };
 
 #define PARTS (sizeof parts / sizeof parts[0])

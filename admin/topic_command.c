@@ -2,23 +2,56 @@
 #include "commands.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "dispatch.h"
+#include "scheduler_settings.h"
 
 struct topic_run {
     struct dispatch_options options;
     instant deadline;
+    struct scheduler_settings *settings; /* NULL: no --config */
+    const char *properties[SETTING_LIST_MAX + 1];
+    const char *secret_files[SETTING_LIST_MAX + 1];
 };
 
-static struct topic_run topic_begin(const struct invocation *in)
+static void items_take(const char *to[SETTING_LIST_MAX + 1], const struct setting_list *from)
 {
-    return (struct topic_run){
+    for (size_t i = 0; i < from->count; i++) {
+        to[i] = from->items[i];
+    }
+}
+
+static enum exit_code topic_begin(struct invocation *in, struct topic_run *ret)
+{
+    const char *path = command_text(in, "--config");
+    struct error err = {0};
+    *ret = (struct topic_run){
         .options = {.brokers = command_text(in, "--brokers"), .client_id = "reportctl"},
         .deadline = instant_add_ms(clock_now(), in->timeout_s * 1000),
     };
+    if (path == NULL && ret->options.brokers == NULL) {
+        return command_fail(in, EXIT_USAGE,
+                            "which Kafka? give --brokers LIST, or --config FILE of a scheduler");
+    }
+    if (path == NULL) {
+        return EXIT_DONE;
+    }
+    if (scheduler_settings_load(path, &ret->settings, NULL, &err) != STATUS_OK) {
+        return command_fail(in, EXIT_USAGE, "%s", err.text);
+    }
+    items_take(ret->properties, &ret->settings->kafka_properties);
+    items_take(ret->secret_files, &ret->settings->kafka_secret_files);
+    ret->options.properties = ret->properties;
+    ret->options.secret_files = ret->secret_files;
+    if (ret->options.brokers == NULL) {
+        ret->options.brokers = ret->settings->kafka_brokers;
+    }
+    return EXIT_DONE;
 }
 
-static enum exit_code topic_fail(struct invocation *in, enum status s, const struct error *err)
+static enum exit_code topic_fail(struct invocation *in, const struct topic_run *run, enum status s,
+                                 const struct error *err)
 {
     const char *name = command_text(in, "name");
     switch (s) {
@@ -30,8 +63,8 @@ static enum exit_code topic_fail(struct invocation *in, enum status s, const str
         return command_fail(in, EXIT_USAGE, "topic \"%s\": %s", name, err->text);
     case STATUS_AGAIN:
     case STATUS_TIMEOUT:
-        return command_fail(in, EXIT_FAILED, "topic \"%s\": %s; check --brokers %s", name,
-                            err->text, command_text(in, "--brokers"));
+        return command_fail(in, EXIT_FAILED, "topic \"%s\": %s; check the brokers %s", name,
+                            err->text, run->options.brokers);
     case STATUS_OK:
     case STATUS_FENCED:
     case STATUS_HELD:
@@ -45,8 +78,12 @@ static enum exit_code topic_fail(struct invocation *in, enum status s, const str
 
 enum exit_code topic_create_command(struct invocation *in)
 {
-    struct topic_run run = topic_begin(in);
+    struct topic_run run;
     struct error err = {0};
+    enum exit_code code = topic_begin(in, &run);
+    if (code != EXIT_DONE) {
+        return code;
+    }
     const struct topic_spec spec = {
         .name = command_text(in, "name"),
         .partitions = (int)command_int(in, "--partitions"),
@@ -54,8 +91,10 @@ enum exit_code topic_create_command(struct invocation *in)
         .retention_ms = command_int(in, "--retention-hours") * 3600000,
     };
     enum status s = topic_create(&run.options, &spec, run.deadline, &err);
+    code = s == STATUS_OK ? EXIT_DONE : topic_fail(in, &run, s, &err);
+    free(run.settings);
     if (s != STATUS_OK) {
-        return topic_fail(in, s, &err);
+        return code;
     }
     (void)fprintf(in->out, "topic %s made: %d partitions, replication %d\n", spec.name,
                   spec.partitions, spec.replication);
@@ -64,11 +103,17 @@ enum exit_code topic_create_command(struct invocation *in)
 
 enum exit_code topic_delete_command(struct invocation *in)
 {
-    struct topic_run run = topic_begin(in);
+    struct topic_run run;
     struct error err = {0};
+    enum exit_code code = topic_begin(in, &run);
+    if (code != EXIT_DONE) {
+        return code;
+    }
     enum status s = topic_delete(&run.options, command_text(in, "name"), run.deadline, &err);
+    code = s == STATUS_OK ? EXIT_DONE : topic_fail(in, &run, s, &err);
+    free(run.settings);
     if (s != STATUS_OK) {
-        return topic_fail(in, s, &err);
+        return code;
     }
     (void)fprintf(in->out, "topic %s deleted\n", command_text(in, "name"));
     return EXIT_DONE;

@@ -1,0 +1,105 @@
+/* What an operator asks of the leader: trigger, pause, resume, cancel, retry. */
+#include "commands.h"
+
+#include <stdio.h>
+
+#include "known_names.h"
+#include "request_run.h"
+
+/* The row of command_table.c has --wait and --request-id. */
+static enum exit_code ask(struct session *s, struct request r)
+{
+    const char *id = command_text(s->in, "--request-id");
+    r.wait_s = command_int(s->in, "--wait");
+    r.argument = r.option != NULL ? command_text(s->in, r.option) : NULL;
+    if (id != NULL) {
+        (void)snprintf(r.id, sizeof r.id, "%s", id);
+    } else {
+        uuid_random(r.id);
+    }
+    enum exit_code code = request_run(s, &r);
+    table_free(r.row);
+    return code;
+}
+
+static enum exit_code schedule_ask(struct invocation *in, const char *option)
+{
+    struct session s;
+    enum exit_code code = session_open(in, &s);
+    if (code == EXIT_DONE) {
+        code = ask(&s, (struct request){.kind = in->command->words,
+                                        .subject = command_text(in, "schedule"),
+                                        .option = option});
+    }
+    session_close(&s);
+    return code;
+}
+
+enum exit_code trigger_command(struct invocation *in)
+{
+    return schedule_ask(in, "--key");
+}
+
+enum exit_code pause_command(struct invocation *in)
+{
+    return schedule_ask(in, "--reason");
+}
+
+enum exit_code resume_command(struct invocation *in)
+{
+    return schedule_ask(in, "--reason");
+}
+
+static enum exit_code job_ask(struct invocation *in, const char *option)
+{
+    struct session s;
+    const char *job = command_text(in, "job");
+    enum exit_code code = session_open(in, &s);
+    if (code == EXIT_DONE) {
+        code = job_name_check(&s, job);
+    }
+    if (code == EXIT_DONE) {
+        code =
+            ask(&s, (struct request){.kind = in->command->words, .subject = job, .option = option});
+    }
+    session_close(&s);
+    return code;
+}
+
+enum exit_code cancel_command(struct invocation *in)
+{
+    return job_ask(in, "--reason");
+}
+
+enum exit_code retry_command(struct invocation *in)
+{
+    return job_ask(in, NULL);
+}
+
+enum exit_code requests_command(struct invocation *in)
+{
+    static const char sql[] =
+        "SELECT requested_at AS \"requested_at~\", kind, subject, argument, state,"
+        " CASE WHEN state = 'pending' THEN deadline END AS \"deadline~\", answer,"
+        " requested_by AS \"requested_by|BY\", scope, id, job_id AS \"job_id-\","
+        " answered_at AS \"answered_at-\", generation AS \"generation-\" FROM reports.v_request"
+        " WHERE ($2::text IS NULL OR scope = $2) AND ($3::text IS NULL OR state = $3)"
+        " ORDER BY requested_at DESC, id LIMIT $1";
+    char limit[24];
+    const char *values[] = {limit, command_text(in, "--scope"), command_text(in, "--state")};
+    struct session s;
+    struct table *t = NULL;
+    session_limit(in, limit);
+    enum exit_code code = session_open(in, &s);
+    if (code == EXIT_DONE) {
+        code = scope_name_check(&s, values[1]);
+    }
+    if (code == EXIT_DONE) {
+        code = session_select(&s, sql, 3, values, &t);
+    }
+    if (code == EXIT_DONE) {
+        code = session_print_list(&s, t, command_int(in, "--limit"), "No such requests.");
+    }
+    session_close(&s);
+    return code;
+}

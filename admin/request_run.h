@@ -1,0 +1,25 @@
+/* Ask the leader for something and wait for its answer. Only the leader acts; the request is a row
+ * that outlives this process, and repeating its id gives the first answer, so a connection that
+ * breaks is opened again and the same is asked again.
+ * Thread: main. Blocks: at most the wait and --timeout. */
+#ifndef RS_REQUEST_RUN_H
+#define RS_REQUEST_RUN_H
+
+#include "ident.h"
+#include "session.h"
+
+struct request {
+    const char *kind;     /* "trigger", "pause" ... */
+    const char *subject;  /* the schedule or job */
+    const char *argument; /* NULL: none */
+    const char *option;   /* how the command line says the argument: "--key" */
+    char id[UUID_TEXT_MAX];
+    int64_t wait_s;    /* how long the leader may take; 0: do not wait */
+    struct table *row; /* one row: what is known of it. Owns: table_free */
+};
+
+/* Ask, wait, print the answer. The session is open. Returns DONE (answered, or not waited for),
+ * REFUSED (refused, expired, or no answer in time), or the code of what failed; all reported. */
+enum exit_code request_run(struct session *s, struct request *r);
+
+#endif
