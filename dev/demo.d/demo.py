@@ -48,6 +48,7 @@ database = "{conninfo('report_scheduler')}";
 scopes = ["main"];
 kafka_brokers = "{os.environ['RS_KAFKA']}";
 kafka_topic = "{TOPIC}";
+http_port = 0;
 """
 
 
@@ -56,6 +57,7 @@ def worker_config(name):
 database = "{conninfo('report_worker')}";
 kafka_brokers = "{os.environ['RS_KAFKA']}";
 kafka_topic = "{TOPIC}";
+http_port = 0;
 queues = ["default"];
 slots = 4;
 keeper = "{BUILD / 'report-keeper'}";

@@ -16,7 +16,7 @@ import tempfile
 import time
 
 ROOT = f"/var/tmp/report-scheduler-stacks.{os.getuid()}"
-PORT_COUNT = 12  # pg 1, zk 3 * 3, kafka 2
+PORT_COUNT = 13  # pg 1, zk 3 * 3, kafka 3
 
 
 class Refused(Exception):

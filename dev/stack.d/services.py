@@ -2,6 +2,8 @@
 
 import os
 import pwd
+import secrets
+import shutil
 import signal
 import socket
 import struct
@@ -32,6 +34,7 @@ class Service:
         self.name = name
         self.directory = os.path.join(scratch, name)
         self.log = os.path.join(scratch, "logs", name + ".log")
+        self.tls = os.path.join(scratch, "tls")
         self.ports = ports
         self.owner = None
         self.child = None  # the Popen object, in the run that started it
@@ -132,7 +135,28 @@ class Postgres(Service):
                 log_timezone = 'UTC'
                 log_line_prefix = '%m [%p] %q%u@%d %a '
                 log_lock_waits = on
+                ssl = on
+                password_encryption = 'scram-sha-256'
                 """))
+        self.show_certificate(os.path.join(self.tls, "server"))
+        # Over TLS the daemons' roles and readers of data sources prove who they are; all else is
+        # trusted. Clients take TLS by themselves where a server offers it: RS_PG_SUPER and the like
+        # are for PGSSLMODE=disable, which `dev/stack env` sets.
+        hba = os.path.join(self.data, "pg_hba.conf")
+        with open(hba, encoding="utf-8") as f:
+            trusting = f.read()
+        with open(hba, "w", encoding="utf-8") as f:
+            f.write("hostssl all report_scheduler,report_worker,warehouse_reader all scram-sha-256\n"
+                    + trusting)
+
+    def show_certificate(self, path):
+        """Take path.crt and path.key as the server's, from its next start or reload on."""
+        for ending, mode in (("crt", 0o644), ("key", 0o600)):
+            copy = os.path.join(self.data, f"server.{ending}")
+            shutil.copyfile(f"{path}.{ending}", copy)
+            os.chmod(copy, mode)
+            if self.owner:
+                os.chown(copy, *self.owner)
 
     def command(self):
         return [f"{POSTGRES_BIN}/postgres", "-D", self.data]
@@ -245,21 +269,40 @@ class ZooKeeper(JavaService):
 
 
 class Kafka(JavaService):
-    """ports: clients, controller"""
+    """ports: clients, controller, clients by TLS and SASL"""
+
+    # Who may come by TLS and SASL; the password stands in tls/kafka.password too.
+    user = "report"
 
     def prepare(self):
         os.makedirs(self.directory, exist_ok=True)
         properties = os.path.join(self.directory, "server.properties")
-        client, controller = self.ports
-        with open(properties, "w", encoding="ascii") as f:
+        client, controller, secure = self.ports
+        password = secrets.token_hex(16)
+        with self.open_secret(os.path.join(self.tls, "kafka.password")) as f:
+            f.write(password + "\n")
+        with self.open_secret(os.path.join(self.directory, "server.pem")) as f:
+            for ending in ("key", "crt"):
+                with open(os.path.join(self.tls, f"server.{ending}"), encoding="ascii") as part:
+                    f.write(part.read())
+        with self.open_secret(properties) as f:
             f.write(textwrap.dedent(f"""\
                 process.roles=broker,controller
                 node.id=1
                 controller.quorum.voters=1@127.0.0.1:{controller}
-                listeners=PLAINTEXT://127.0.0.1:{client},CONTROLLER://127.0.0.1:{controller}
-                advertised.listeners=PLAINTEXT://127.0.0.1:{client}
+                listeners=PLAINTEXT://127.0.0.1:{client},SASL_SSL://127.0.0.1:{secure},CONTROLLER://127.0.0.1:{controller}
+                advertised.listeners=PLAINTEXT://127.0.0.1:{client},SASL_SSL://127.0.0.1:{secure}
                 controller.listener.names=CONTROLLER
-                listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+                listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL
+                # PLAIN, since this broker refuses the SCRAM of librdkafka before 2.6.1; that too, for
+                # the test that says so.
+                sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256
+                listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+                listener.name.sasl_ssl.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_{self.user}="{password}";
+                ssl.keystore.type=PEM
+                ssl.keystore.location={self.directory}/server.pem
+                # An attempt with a wrong password is answered at once.
+                connection.failed.authentication.delay.ms=0
                 log.dirs={self.directory}/data
                 auto.create.topics.enable=false
                 # One broker holds everything; few partitions make a fast start.
@@ -284,8 +327,13 @@ class Kafka(JavaService):
                 """))
         process.run(self.java("kafka", 128, "-XX:TieredStopAtLevel=1", QUIET_CONFIG,
                               "kafka.tools.StorageTool", "format", "--config", properties,
-                              "--cluster-id", "cmVwb3J0LXNjaGVkdWxlcg"),
+                              "--cluster-id", "cmVwb3J0LXNjaGVkdWxlcg", "--add-scram",
+                              f"SCRAM-SHA-256=[name={self.user},password={password}]"),
                     self.directory, self.log, 60)
+
+    @staticmethod
+    def open_secret(path):
+        return open(path, "w", encoding="ascii", opener=lambda p, flags: os.open(p, flags, 0o600))
 
     def command(self):
         return self.java("kafka", 384, "-Dorg.slf4j.simpleLogger.showDateTime=true",

@@ -17,6 +17,10 @@ For fault tests, SERVICE being pg, kafka, zk1, zk2 or zk3 (several may be named)
   stop SERVICE...     SIGSTOP: it keeps its connections and answers nothing
   cont SERVICE...     SIGCONT
 
+PostgreSQL takes TLS as well: then report_scheduler, report_worker and warehouse_reader need a
+password (SCRAM), which a test gives them. `env` names what a client needs for that and for Kafka by
+TLS and SASL.
+
 Stacks are told apart by name: --name, else RS_STACK, else "default"; --dir DIR finds the one whose
 scratch directory that is. --timeout SECONDS bounds the start of each service (60).
 Nothing ends a stack but `down`: after a start-up that was killed, `dev/stack down --all` finds and
@@ -37,6 +41,7 @@ import time
 import process
 import registry
 import services
+import tls
 from registry import Refused
 
 NAMES = ("pg", "zk1", "zk2", "zk3", "kafka")
@@ -55,7 +60,7 @@ class Stack:
         self.directory = state["directory"]
         self.state_lock = threading.Lock()  # of self.state, among the threads of each()
         ports = state["ports"]
-        make = {"pg": (services.Postgres, ports[0:1]), "kafka": (services.Kafka, ports[10:12])}
+        make = {"pg": (services.Postgres, ports[0:1]), "kafka": (services.Kafka, ports[10:13])}
         make.update({f"zk{i}": (services.ZooKeeper, ports[1:10]) for i in (1, 2, 3)})
         self.services = {n: make[n][0](n, self.directory, make[n][1]) for n in NAMES}
 
@@ -139,6 +144,7 @@ class Stack:
         return {
             "RS_STACK": self.name,
             "RS_STACK_DIR": self.directory,
+            "PGSSLMODE": "disable",  # where nobody asks for TLS: see services.Postgres.prepare
             "RS_PG_HOST": "127.0.0.1",
             "RS_PG_PORT": str(ports[0]),
             "RS_PG_DATABASE": "reports",
@@ -146,6 +152,10 @@ class Stack:
             "RS_WAREHOUSE": conninfo % (ports[0], "warehouse"),
             "RS_ZK": ",".join(f"127.0.0.1:{ports[1 + 3 * i]}" for i in range(3)),
             "RS_KAFKA": f"127.0.0.1:{ports[10]}",
+            # By TLS and SASL (PLAIN), as user "report", password in $RS_TLS/kafka.password.
+            "RS_KAFKA_SECURE": f"127.0.0.1:{ports[-1]}",
+            "RS_TLS": os.path.join(self.directory, "tls"),
+            "RS_PGBOUNCER": os.environ["RS_STACK_PGBOUNCER"],
         }
 
 
@@ -181,6 +191,7 @@ def command_up(options):
         else:
             stack = Stack(registry.create(options.name, options.dir))
             try:
+                tls.make(os.path.join(stack.directory, "tls"))
                 stack.start(NAMES, options.timeout, first=True)
                 stack.state["complete"] = True
                 registry.save(stack.state)
