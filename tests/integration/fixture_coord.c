@@ -30,7 +30,7 @@ void test_root(char ret_root[64])
     (void)snprintf(ret_root, 64, "/rs-test/%s", id);
 }
 
-static void join_or_fail(struct member *m, const char *root, const char *servers)
+void member_try(struct member *m, const char *root, const char *servers, const char *digest_file)
 {
     struct error err = {.text = ""};
     const struct coord_options options = {.servers =
@@ -40,7 +40,8 @@ static void join_or_fail(struct member *m, const char *root, const char *servers
                                           .tick_ms = TEST_TICK_MS,
                                           .margin_ms = TEST_MARGIN_MS,
                                           .name = "test",
-                                          .url = ""};
+                                          .url = "",
+                                          .digest_file = digest_file};
     *m = (struct member){.events = inbox_new(sizeof(struct coord_event), 64)};
     if (m->events == NULL || coord_new(&options, &m->coord, &err) != STATUS_OK ||
         coord_add_scope(m->coord, "main", m->events, &m->scope, &err) != STATUS_OK ||
@@ -52,7 +53,7 @@ static void join_or_fail(struct member *m, const char *root, const char *servers
 
 void member_join(struct member *m, const char *root, const char *servers)
 {
-    join_or_fail(m, root, servers);
+    member_try(m, root, servers, NULL);
     assert_true(expect_event(m, COORD_SESSION_UP, UP_MS));
 }
 
@@ -122,7 +123,7 @@ static void child_loop(const char *root, int to)
     struct member m;
     uint32_t attempt = 0;
     int64_t told = -1;
-    join_or_fail(&m, root, NULL);
+    member_try(&m, root, NULL, NULL);
     for (;;) {
         struct pollfd fd = {.fd = inbox_fd(m.events), .events = POLLIN};
         struct child_report r = {.is_lease = false};
@@ -225,6 +226,28 @@ struct operator_link *operator_connect(void)
         .servers = test_environment("RS_ZK"), .session_ms = 10000, .inbox = o->inbox};
     assert_int_equal(zk_client_open(&options, &o->client, &err), STATUS_OK);
     return o;
+}
+
+void operator_identify(struct operator_link *o, const char *digest)
+{
+    /* An identity can be told only over a link that is up. */
+    instant end = instant_add_ms(clock_now(), UP_MS);
+    while (zk_client_link(o->client) != ZK_LINK_UP && instant_before(clock_now(), end)) {
+        (void)poll(NULL, 0, 10);
+    }
+    assert_int_equal(answer_to(o, zk_client_identify(o->client, &o->ticket, digest)).answer, ZK_OK);
+}
+
+bool operator_sees_open(struct operator_link *o, const char *path)
+{
+    struct zk_message m = answer_to(o, zk_client_access(o->client, &o->ticket, path));
+    assert_int_equal(m.answer, ZK_OK);
+    return m.open;
+}
+
+enum zk_answer operator_write(struct operator_link *o, const char *path)
+{
+    return answer_to(o, zk_client_set(o->client, &o->ticket, path, "changed")).answer;
 }
 
 enum zk_answer operator_delete(struct operator_link *o, const char *path)

@@ -24,6 +24,8 @@ void test_root(char ret_root[64]);
 
 /* Take part in scope "main" below root; servers NULL: RS_ZK. Connected and told so on return. */
 void member_join(struct member *m, const char *root, const char *servers);
+/* The same with the identity in a file, and without waiting for the session. */
+void member_try(struct member *m, const char *root, const char *servers, const char *digest_file);
 /* End the session in order. */
 void member_leave(struct member *m);
 
@@ -50,6 +52,11 @@ void child_end(struct child *c);
 /* An operator's connection, with one request at a time. */
 struct operator_link;
 struct operator_link *operator_connect(void);
+/* Take part in what an identity may do; "user:password". */
+void operator_identify(struct operator_link *o, const char *digest);
+/* May others than the node's identity change it? */
+bool operator_sees_open(struct operator_link *o, const char *path);
+enum zk_answer operator_write(struct operator_link *o, const char *path);
 enum zk_answer operator_delete(struct operator_link *o, const char *path);
 enum zk_answer operator_create(struct operator_link *o, const char *path);
 /* How many children; -1 when there is no such node. */

@@ -17,8 +17,11 @@ struct leader leader_make(void)
 void leader_prepare(struct leader *l)
 {
     struct error err = {.text = ""};
-    struct planning_options options = {
-        .scope = "main", .lease = &l->lease, .statement_ms = 5000, .batch_schedules = 1000};
+    struct planning_options options = {.scope = "main",
+                                       .lease = &l->lease,
+                                       .statement_ms = 5000,
+                                       .batch_schedules = 1000,
+                                       .look_ms = l->look_ms};
     fixture_lease(&l->lease, 60000);
     l->planning = planning_new(&options);
     assert_non_null(l->planning);

@@ -10,6 +10,7 @@ struct leader {
     struct store *store;
     struct authority authority;
     struct lease lease;
+    int64_t look_ms; /* as planning_options; set it before leader_prepare */
 };
 
 /* Establish a new generation. The caller ends with leader_leave. */

@@ -59,13 +59,14 @@ void test_worker_prepare(struct test_worker *w, const struct test_database *db, 
     (void)snprintf(path, sizeof path, "%s/worker.conf", w->directory);
     FILE *f = fopen(path, "we");
     assert_non_null(f);
-    (void)fprintf(f,
-                  "name = \"test\";\ndatabase = \"%s\";\nkeeper = \"%s/report-keeper\";\n"
-                  "artifact_stores = ( { name = \"main\"; directory = \"%s/artifacts\"; } );\n"
-                  "data_sources = ( { name = \"warehouse\"; conninfo = \"%s\"; },\n"
-                  "                 { name = \"away\"; conninfo = \"host=127.0.0.1 port=1\"; } );\n"
-                  "%s",
-                  db->worker, TEST_BINARY_DIR, w->directory, db->super, extra);
+    (void)fprintf(
+        f,
+        "name = \"test\";\nhttp_port = 0;\ndatabase = \"%s\";\nkeeper = \"%s/report-keeper\";\n"
+        "artifact_stores = ( { name = \"main\"; directory = \"%s/artifacts\"; } );\n"
+        "data_sources = ( { name = \"warehouse\"; conninfo = \"%s\"; },\n"
+        "                 { name = \"away\"; conninfo = \"host=127.0.0.1 port=1\"; } );\n"
+        "%s",
+        db->worker, TEST_BINARY_DIR, w->directory, db->super, extra);
     (void)fclose(f);
 }
 

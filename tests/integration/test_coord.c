@@ -32,7 +32,7 @@ static bool lease_is_held(const struct member *m)
 
 static void own_path(const struct member *m, const char *root, char ret_path[256])
 {
-    (void)snprintf(ret_path, 256, "%s/scopes/main/candidates/%s", root, m->last.text);
+    (void)snprintf(ret_path, 256, "%s/scopes/main/candidates/%.100s", root, m->last.text);
 }
 
 static void test_session_comes_with_a_lease_and_one_ensemble_identity(void **state)

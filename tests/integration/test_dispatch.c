@@ -108,6 +108,22 @@ static void test_what_is_published_is_consumed_once_with_its_headers(void **stat
     assert_int_equal(consumer_close(c, in_ms(10000)), STATUS_OK);
 }
 
+static void test_a_consumer_closes_in_order_while_messages_wait_in_it(void **state)
+{
+    (void)state;
+    unsigned char seen[MESSAGES] = {0};
+    const char *topic = fixture_topic("waiting", 0);
+    publish_all(topic);
+    struct consumer *c = consumer_of(topic, topic);
+    assert_int_equal(consume(c, seen, 10, true, 30000), 10);
+    assert_int_equal(consumer_close(c, in_ms(10000)), STATUS_OK);
+    /* What was fetched and not taken comes again, to the next member; nothing else does. */
+    c = consumer_of(topic, topic);
+    assert_int_equal(consume(c, seen, MESSAGES - 10, true, 30000), MESSAGES - 10);
+    check_seen(seen, 1);
+    assert_int_equal(consumer_close(c, in_ms(10000)), STATUS_OK);
+}
+
 static void test_what_was_not_stored_comes_again(void **state)
 {
     (void)state;
@@ -251,6 +267,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_published_is_consumed_once_with_its_headers),
+        cmocka_unit_test(test_a_consumer_closes_in_order_while_messages_wait_in_it),
         cmocka_unit_test(test_what_was_not_stored_comes_again),
         cmocka_unit_test(test_a_paused_consumer_gets_nothing_and_loses_nothing),
         cmocka_unit_test(test_a_consumer_paused_before_it_joined_stays_paused),

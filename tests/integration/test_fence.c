@@ -32,6 +32,8 @@ static struct store *connect(void)
     return store;
 }
 
+static const struct fence_member tester = {.name = "test", .url = "http://127.0.0.1:1"};
+
 static struct authority candidate(void)
 {
     struct authority a = {.scope = "main", .incarnation = 1, .generation = next_generation++};
@@ -42,7 +44,7 @@ static struct authority candidate(void)
 static enum status establish(struct store *store, const struct authority *a)
 {
     struct error err = {.text = ""};
-    enum status s = fence_establish(store, a, "test", soon(), &err);
+    enum status s = fence_establish(store, a, &tester, soon(), &err);
     if (s != STATUS_OK) {
         print_message("establish: %s %s\n", status_name(s), err.text);
     }
@@ -194,7 +196,7 @@ static void test_establish_held_up_by_an_older_writer_goes_on_after_terminate(vo
                    "SELECT reports.register_backend('main', 1, %lld, '%s', 'scope')",
                    (long long)old.generation, old.owner);
     test_run(zombie, sql);
-    assert_int_equal(fence_establish(store, &new, "test", soon(), &err), STATUS_AGAIN);
+    assert_int_equal(fence_establish(store, &new, &tester, soon(), &err), STATUS_AGAIN);
     assert_true(fence_is_busy(&err));
     assert_int_equal(stored(store).generation, old.generation);
     int64_t ended = 0;
@@ -217,7 +219,7 @@ static void test_missing_fence_row_is_corrupt_and_never_no_lock(void **state)
     assert_int_equal(fence_read(store, "nowhere", soon(), &row, &err), STATUS_CORRUPT);
     assert_non_null(strstr(err.text, "nowhere"));
     assert_int_equal(row.generation, 77);
-    assert_int_equal(fence_establish(store, &a, "test", soon(), &err), STATUS_CORRUPT);
+    assert_int_equal(fence_establish(store, &a, &tester, soon(), &err), STATUS_CORRUPT);
     assert_int_equal(fence_activated(store, &a, 1, soon(), &err), STATUS_CORRUPT);
     assert_int_equal(fence_release(store, &a, "stopped", soon(), &err), STATUS_CORRUPT);
     assert_false(store_is_broken(store));

@@ -1,12 +1,31 @@
-/* Requests, retries and lapsed claims on a real PostgreSQL. */
+/* Requests on a real PostgreSQL: each is answered once, and none stops the others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "fixture_leader.h"
+
+#define FIRST "11111111-1111-4111-8111-111111111111"
+
+static const char *ask(const char *id, const char *kind, const char *subject, const char *argument)
+{
+    return fixture_sql("SELECT state || coalesce(': ' || answer, '') FROM "
+                       "reports.ask('%s', '%s', '%s', %s%s%s, '1 minute')",
+                       id, kind, subject, argument != NULL ? "'" : "",
+                       argument != NULL ? argument : "NULL", argument != NULL ? "'" : "");
+}
+
+static const char *answer_of(const char *id)
+{
+    return fixture_sql("SELECT state || coalesce(': ' || answer, '') FROM reports.request "
+                       "WHERE id = '%s'",
+                       id);
+}
 
 static void test_a_trigger_makes_one_occurrence_however_often_it_is_asked(void **state)
 {
@@ -15,22 +34,21 @@ static void test_a_trigger_makes_one_occurrence_however_often_it_is_asked(void *
     struct leader l = leader_make();
     leader_prepare(&l);
     (void)leader_settle(&l);
-    const char *first = "11111111-1111-4111-8111-111111111111";
     for (int i = 0; i < 2; i++) {
-        (void)fixture_sql("SELECT reports.request_trigger('%s', 'daily', NULL, '1 minute')", first);
+        (void)ask(FIRST, "trigger", "daily", NULL);
         (void)leader_settle(&l);
     }
     assert_int_equal(fixture_count("SELECT count(*) FROM reports.occurrence WHERE cause = 'manual' "
                                    "AND occurrence_key = '%s'",
-                                   first),
+                                   FIRST),
                      1);
     /* Two requests for one key: the second is answered with the job of the first. */
-    (void)fixture_sql("SELECT reports.request_trigger(gen_random_uuid(), 'daily', '2031-01-01', "
+    (void)fixture_sql("SELECT reports.ask(gen_random_uuid(), 'trigger', 'daily', '2020-01-01', "
                       "'1 minute') FROM generate_series(1, 2)");
     (void)leader_settle(&l);
     assert_string_equal(fixture_sql("SELECT count(*) || ' ' || count(DISTINCT job_id) || ' ' || "
                                     "count(*) FILTER (WHERE answer LIKE '%%there already') "
-                                    "FROM reports.request WHERE argument = '2031-01-01' AND "
+                                    "FROM reports.request WHERE argument = '2020-01-01' AND "
                                     "state = 'done'"),
                         "2 1 1");
     assert_int_equal(fixture_count("SELECT count(*) FROM reports.outbox x JOIN reports.job j ON "
@@ -39,17 +57,179 @@ static void test_a_trigger_makes_one_occurrence_however_often_it_is_asked(void *
     leader_leave(&l);
 }
 
+static void test_the_next_leader_gives_the_first_answer(void **state)
+{
+    (void)state;
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 second", NULL);
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    (void)ask(FIRST, "trigger", "daily", "again");
+    (void)leader_settle(&l);
+    leader_leave(&l);
+    char first[256];
+    (void)snprintf(first, sizeof first, "%s", answer_of(FIRST));
+    assert_string_equal(first, "done: occurrence daily:again made");
+
+    struct leader next = leader_make();
+    leader_prepare(&next);
+    assert_string_equal(ask(FIRST, "trigger", "daily", "again"), first);
+    (void)leader_settle(&next);
+    assert_string_equal(answer_of(FIRST), first);
+    assert_int_equal(fixture_count("SELECT count(*) FROM reports.job"), 1);
+    leader_leave(&next);
+}
+
 static void test_a_request_past_its_deadline_expires(void **state)
 {
     (void)state;
     fixture_schedule("daily", "cron", "0 0 * * *", "1 second", NULL);
-    (void)fixture_sql("SELECT reports.request_trigger(gen_random_uuid(), 'daily', NULL, "
-                      "'1 millisecond')");
+    (void)fixture_sql("SELECT reports.ask('%s', 'trigger', 'daily', NULL, '1 millisecond')", FIRST);
     struct leader l = leader_make();
     leader_prepare(&l);
     (void)leader_settle(&l);
     assert_string_equal(fixture_sql("SELECT state FROM reports.request"), "expired");
     assert_int_equal(fixture_count("SELECT count(*) FROM reports.occurrence"), 0);
+    leader_leave(&l);
+}
+
+/* ---- one that is locked, poisonous or slow ---- */
+
+/* Occurrences whose key begins with `prefix` make the server do `what`. */
+static void key_spoil(const char *prefix, const char *what)
+{
+    (void)fixture_sql("CREATE OR REPLACE FUNCTION public.spoil() RETURNS trigger LANGUAGE plpgsql "
+                      "AS $$ BEGIN %s; RETURN NEW; END $$",
+                      what);
+    (void)fixture_sql("CREATE TRIGGER spoil BEFORE INSERT ON reports.occurrence FOR EACH ROW WHEN "
+                      "(NEW.occurrence_key LIKE '%s%%') EXECUTE FUNCTION public.spoil()",
+                      prefix);
+}
+
+static void test_a_locked_request_stops_no_other_and_is_answered_when_it_can_be(void **state)
+{
+    (void)state;
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 second", NULL);
+    fixture_schedule("other", "cron", "0 0 * * *", "1 second", NULL);
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    (void)leader_settle(&l);
+    PGconn *user = fixture_plan_second();
+    PQclear(PQexec(user, "BEGIN; SELECT FROM reports.schedule WHERE name = 'daily' FOR UPDATE"));
+    (void)ask(FIRST, "pause", "daily", "the source is being moved");
+    (void)ask("22222222-2222-4222-8222-222222222222", "trigger", "other", "k");
+    (void)leader_settle(&l);
+    assert_string_equal(answer_of(FIRST), "pending");
+    assert_string_equal(answer_of("22222222-2222-4222-8222-222222222222"),
+                        "done: occurrence other:k made");
+    PQfinish(user);
+    assert_true(leader_step_until(&l, "SELECT state FROM reports.request WHERE kind = 'pause'",
+                                  "done", 8000));
+    assert_int_equal(
+        fixture_count("SELECT count(*) FROM reports.schedule WHERE name = 'daily' AND paused"), 1);
+    leader_leave(&l);
+}
+
+static void test_a_poisonous_request_stops_no_other_and_is_refused_with_the_reason(void **state)
+{
+    (void)state;
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 second", NULL);
+    key_spoil("poison", "RAISE division_by_zero");
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    (void)fixture_sql("SELECT reports.ask('%s', 'trigger', 'daily', 'poison', '3 seconds')", FIRST);
+    (void)ask("22222222-2222-4222-8222-222222222222", "trigger", "daily", "good");
+    struct planning_result r;
+    assert_int_equal(leader_step(&l, true, &r), STATUS_OK);
+    assert_string_equal(answer_of(FIRST), "refused: it cannot be carried out: division_by_zero");
+    assert_string_equal(answer_of("22222222-2222-4222-8222-222222222222"),
+                        "done: occurrence daily:good made");
+    leader_leave(&l);
+}
+
+static void test_a_server_that_cannot_now_is_asked_again_and_not_in_a_busy_loop(void **state)
+{
+    (void)state;
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 second", NULL);
+    /* A sequence counts what is rolled back, too. Missing rights are not the row's fault. */
+    (void)fixture_sql("CREATE SEQUENCE IF NOT EXISTS public.tries");
+    (void)fixture_sql("GRANT USAGE ON SEQUENCE public.tries TO report_owner");
+    (void)fixture_sql("ALTER SEQUENCE public.tries RESTART");
+    key_spoil("poison", "PERFORM nextval('public.tries'); RAISE insufficient_privilege");
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    (void)fixture_sql("SELECT reports.ask('%s', 'trigger', 'daily', 'poison', '3 seconds')", FIRST);
+    (void)leader_settle(&l);
+    assert_string_equal(answer_of(FIRST), "pending");
+    assert_true(leader_step_until(&l, "SELECT state FROM reports.request", "expired", 20000));
+    int64_t tries = fixture_count("SELECT last_value FROM public.tries");
+    assert_true(tries >= 2 && tries <= 4);
+    leader_leave(&l);
+}
+
+static void test_more_failing_requests_than_a_step_takes_hide_none_behind_them(void **state)
+{
+    (void)state;
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 second", NULL);
+    key_spoil("poison", "RAISE insufficient_privilege");
+    (void)fixture_sql("SELECT reports.ask(gen_random_uuid(), 'trigger', 'daily', 'poison-' || n, "
+                      "'1 minute') FROM generate_series(1, 150) n");
+    (void)ask(FIRST, "trigger", "daily", "good");
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    (void)leader_settle(&l);
+    assert_string_equal(answer_of(FIRST), "done: occurrence daily:good made");
+    leader_leave(&l);
+}
+
+static void test_a_slow_request_ends_at_the_statement_timeout_and_the_others_go_on(void **state)
+{
+    (void)state;
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 second", NULL);
+    key_spoil("slow", "PERFORM pg_sleep(30)");
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    (void)leader_settle(&l);
+    (void)ask(FIRST, "trigger", "daily", "slow");
+    (void)ask("22222222-2222-4222-8222-222222222222", "trigger", "daily", "good");
+    struct planning_result r;
+    assert_int_equal(leader_step(&l, true, &r), STATUS_OK);
+    assert_true(leader_step_until(&l, "SELECT state FROM reports.request WHERE argument = 'good'",
+                                  "done", 15000));
+    assert_string_equal(answer_of(FIRST), "pending");
+    /* Three times while others were answered: it is to blame. */
+    for (int i = 0; i < 3; i++) {
+        (void)fixture_sql("SELECT reports.ask(gen_random_uuid(), 'trigger', 'daily', 'more-%d', "
+                          "'1 minute')",
+                          i);
+        assert_int_equal(leader_step(&l, true, &r), STATUS_OK);
+    }
+    assert_true(leader_step_until(&l, "SELECT state FROM reports.request WHERE argument = 'slow'",
+                                  "refused", 30000));
+    assert_non_null(strstr(answer_of(FIRST), "it cannot be carried out: canceling statement"));
+    leader_leave(&l);
+}
+
+/* ---- jobs ---- */
+
+static void test_cancel_and_retry_of_a_job_are_answered(void **state)
+{
+    (void)state;
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 second", NULL);
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    (void)ask(FIRST, "trigger", "daily", "k");
+    (void)leader_settle(&l);
+    (void)ask("22222222-2222-4222-8222-222222222222", "cancel", "daily:k", NULL);
+    (void)leader_settle(&l);
+    assert_string_equal(fixture_sql("SELECT state FROM reports.job"), "cancelled");
+    (void)ask("33333333-3333-4333-8333-333333333333", "retry", "daily:k", NULL);
+    (void)leader_settle(&l);
+    assert_string_equal(fixture_sql("SELECT state FROM reports.job"), "queued");
+    (void)ask("44444444-4444-4444-8444-444444444444", "retry", "daily:k", NULL);
+    (void)leader_settle(&l);
+    assert_string_equal(
+        fixture_sql("SELECT string_agg(state, ' ' ORDER BY id) FROM reports.request"),
+        "done done done refused");
     leader_leave(&l);
 }
 
@@ -105,6 +285,7 @@ static void test_a_lapsed_claim_is_reaped_but_not_before_reap_not_before(void **
 static int clear(void **state)
 {
     (void)state;
+    (void)fixture_sql("DROP TRIGGER IF EXISTS spoil ON reports.occurrence");
     fixture_plan_clear();
     return 0;
 }
@@ -127,7 +308,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(test_a_trigger_makes_one_occurrence_however_often_it_is_asked),
+        T(test_the_next_leader_gives_the_first_answer),
         T(test_a_request_past_its_deadline_expires),
+        T(test_a_locked_request_stops_no_other_and_is_answered_when_it_can_be),
+        T(test_a_poisonous_request_stops_no_other_and_is_refused_with_the_reason),
+        T(test_a_server_that_cannot_now_is_asked_again_and_not_in_a_busy_loop),
+        T(test_more_failing_requests_than_a_step_takes_hide_none_behind_them),
+        T(test_a_slow_request_ends_at_the_statement_timeout_and_the_others_go_on),
+        T(test_cancel_and_retry_of_a_job_are_answered),
         T(test_a_retry_whose_wait_is_over_is_queued_with_a_message),
         T(test_a_lapsed_claim_is_reaped_but_not_before_reap_not_before),
     };

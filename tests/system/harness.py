@@ -65,9 +65,10 @@ class Stack:
 class Daemon:
     """One process of ours with its configuration and log. Starting again appends to the log."""
 
-    def __init__(self, program, name, directory, config):
+    def __init__(self, program, name, directory, config, prefix=()):
         self.program = program
         self.name = name
+        self.prefix = list(prefix)
         self.config = directory / f"{name}.conf"
         self.log = directory / f"{name}.log"
         self.config.write_text(config, encoding="utf-8")
@@ -78,7 +79,8 @@ class Daemon:
         # setpriv becomes the daemon, with the same process id; it dies with the test runner.
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", build() / self.program, "--config", self.config],
+                [*self.prefix, "setpriv", "--pdeathsig", "KILL", build() / self.program,
+                 "--config", self.config],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
         return self
 
@@ -166,20 +168,23 @@ class Installation:
             f"{result.stdout}{result.stderr}")
         return result.stdout
 
-    def connect(self, role="postgres"):
-        """A connection in autocommit mode that ends with the test."""
+    def connect(self, role="postgres", autocommit=True):
+        """A connection that ends with the test; without autocommit it is like an open psql session
+        after BEGIN: what it locks stays locked until commit()."""
         connection = self.stack.connect(self.database, role)
+        connection.autocommit = autocommit
         self.connections.append(connection)
         return connection
 
     def start_scheduler(self, name="scheduler-1", **settings):
         return self._start("report-scheduler", name, scheduler_settings(self, name, **settings))
 
-    def start_worker(self, name="worker-1", **settings):
-        return self._start("report-worker", name, worker_settings(self, name, **settings))
+    def start_worker(self, name="worker-1", prefix=(), **settings):
+        """`prefix`: a command that becomes the daemon, as `env` does."""
+        return self._start("report-worker", name, worker_settings(self, name, **settings), prefix)
 
-    def _start(self, program, name, settings):
-        daemon = Daemon(program, name, self.directory, config_text(settings))
+    def _start(self, program, name, settings, prefix=()):
+        daemon = Daemon(program, name, self.directory, config_text(settings), prefix)
         self.daemons.append(daemon)
         return daemon.start()
 
@@ -217,6 +222,7 @@ def scheduler_settings(installation, name, **other):
             "scopes": ["main"],
             "kafka_brokers": stack.kafka,
             "kafka_topic": installation.topic,
+            "http_port": 0,
             "log_level": "debug",
             **other}
 
@@ -232,6 +238,7 @@ def worker_settings(installation, name, **other):
             "queues": ["default"],
             "slots": 4,
             "keeper": str(build() / "report-keeper"),
+            "http_port": 0,
             "log_level": "debug",
             "artifact_stores": [{"name": "local", "directory": str(installation.artifacts)}],
             "data_sources": [{"name": "warehouse", "conninfo": stack.warehouse}],

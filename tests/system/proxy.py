@@ -1,4 +1,5 @@
-"""A TCP proxy that can hold what the client sends: a packet on its way while its sender is paused.
+"""A TCP proxy that makes trouble on one connection path: it can hold what a client sends (a packet on
+its way while its sender is paused), eat an answer, and become a black hole.
 
 Real daemons connect through it; tests decide when the bytes go on. Only loopback addresses.
 """
@@ -16,6 +17,10 @@ class Proxy:
         self.passing.set()
         self.marker = b""
         self.caught = threading.Event()  # set: something is being held
+        self.swallowing = b""
+        self.swallowed = threading.Event()  # set: an answer has been eaten
+        self.open = threading.Event()  # cleared: a black hole
+        self.open.set()
         self.closed = False
         self.sockets = []
         threading.Thread(target=self._accept, daemon=True).start()
@@ -30,9 +35,24 @@ class Proxy:
     def release(self):
         self.passing.set()
 
+    def swallow(self, marker):
+        """Let the next packet of a client that has `marker` in it reach the server, throw the answer
+        away and cut that connection; `swallowed` tells when."""
+        self.swallowed.clear()
+        self.swallowing = marker
+
+    def black_hole(self):
+        """From now on nothing passes in either direction; connections stay open, new ones too."""
+        self.open.clear()
+
+    def heal(self):
+        """End a black hole: what was on its way goes on."""
+        self.open.set()
+
     def close(self):
         self.closed = True
         self.release()
+        self.heal()
         for s in [self.listener, *self.sockets]:
             s.close()
 
@@ -44,19 +64,27 @@ class Proxy:
             except OSError:
                 continue
             self.sockets += [client, server]
-            threading.Thread(target=self._pump, args=(client, server, True), daemon=True).start()
-            threading.Thread(target=self._pump, args=(server, client, False), daemon=True).start()
+            eaten = threading.Event()  # of this connection: its next answer is for nobody
+            threading.Thread(target=self._pump, args=(client, server, True, eaten), daemon=True).start()
+            threading.Thread(target=self._pump, args=(server, client, False, eaten), daemon=True).start()
 
-    def _pump(self, source, sink, from_client):
+    def _pump(self, source, sink, from_client, eaten):
         holding = False
         try:
             while data := source.recv(65536):
+                self.open.wait()
                 if self.passing.is_set():
                     holding = False
                 elif from_client and (holding or self.marker in data):
                     holding = True
                     self.caught.set()
                     self.passing.wait()
+                if from_client and self.swallowing and self.swallowing in data:
+                    self.swallowing = b""
+                    eaten.set()
+                elif not from_client and eaten.is_set():
+                    self.swallowed.set()
+                    break
                 sink.sendall(data)
         except OSError:
             pass

@@ -9,7 +9,6 @@ import datetime
 import io
 import json
 import os
-import subprocess
 import threading
 import time
 import uuid
@@ -17,44 +16,19 @@ import uuid
 import pytest
 
 import harness
+from ctl import Ctl
 
 OWNER = "00000000-0000-4000-8000-000000000007"
 ZOMBIE = "00000000-0000-4000-8000-000000000006"
 UTC = datetime.timezone.utc
 
 
-class Ctl:
-    """reportctl on one installation, and the means to fill it."""
+class Played(Ctl):
+    """reportctl on one installation whose leader is played."""
 
     def __init__(self, installation):
-        self.installation = installation
-        self.db = installation.connect()
+        super().__init__(installation)
         self.leader_db = installation.connect("report_scheduler")
-
-    def run(self, *words, role=None, database=None):
-        conninfo = database or self.installation.stack.conninfo(self.installation.database,
-                                                                role or "postgres")
-        return subprocess.run([harness.build() / "reportctl", *map(str, words)],
-                              stdin=subprocess.DEVNULL, text=True, capture_output=True, timeout=60,
-                              env={**os.environ, "REPORTCTL_DATABASE": conninfo, "LANG": "C"},
-                              check=False)
-
-    def ok(self, *words, **where):
-        result = self.run(*words, **where)
-        assert result.returncode == 0, result.stdout + result.stderr
-        return result.stdout
-
-    def json(self, *words, **where):
-        return json.loads(self.ok(*words, "-o", "json", **where))
-
-    def refused(self, code, *words, **where):
-        """The single line on stderr of a run that must end with the code and print nothing else."""
-        result = self.run(*words, **where)
-        assert result.returncode == code, result.stdout + result.stderr
-        assert result.stdout == ""
-        assert result.stderr.startswith("reportctl: ") and result.stderr.count("\n") == 1, (
-            result.stderr)
-        return result.stderr
 
     # The leader's part.
 
@@ -126,7 +100,7 @@ class Ctl:
 
 @pytest.fixture
 def ctl(installation):
-    return Ctl(installation)
+    return Played(installation)
 
 
 @pytest.fixture
@@ -151,7 +125,8 @@ def minutes_ago(n):
     return now - datetime.timedelta(minutes=n)
 
 
-LISTS = [("leaders",), ("schedules",), ("schedules", "--problem"), ("occurrences",), ("jobs",),
+LISTS = [("leaders",), ("schedules",), ("schedules", "--problem"), ("schedules", "--paused"),
+         ("requests",), ("queues",), ("holds",), ("holds", "--all"), ("occurrences",), ("jobs",),
          ("workers",), ("workers", "--all"), ("events",), ("events", "--refused")]
 PAGES = [("status",), ("schedule", "sales"), ("job", "sales:2030"), ("outbox",),
          ("outbox", "--dead")]
@@ -202,6 +177,17 @@ def test_a_server_that_does_not_answer_ends_at_the_timeout(ctl):
     assert "no answer within the deadline" in line
 
 
+def test_a_hold_whose_answer_is_lost_says_where_to_look(ctl):
+    with ctl.installation.stack.connect(ctl.installation.database) as db:
+        with db.transaction():
+            db.execute("LOCK TABLE reports.hold IN EXCLUSIVE MODE")
+            line = ctl.refused(1, "hold", "a drill", "--timeout", "1")
+            assert line.endswith("; it may have been done all the same: reportctl holds shows it\n")
+            line = ctl.refused(1, "queue", "hold", "default", "--timeout", "1")
+            assert "reportctl holds shows it" in line
+    assert ctl.json("holds") == []
+
+
 def test_status_shows_what_is_wrong_first(ctl):
     ctl.add("sales")
     ctl.add("broken", "0 0 31 2 *")
@@ -212,7 +198,7 @@ def test_status_shows_what_is_wrong_first(ctl):
     ctl.db.execute("INSERT INTO reports.hold (scope, reason) VALUES ('main', 'a drill')")
     status = ctl.json("status")
     assert [(p["kind"], p["subject"], p["problem"]) for p in status["problems"]] == [
-        ("hold", "main", "held by postgres: a drill"), ("schedule", "broken", "never fires")]
+        ("hold", "main", "scope held by postgres: a drill"), ("schedule", "broken", "never fires")]
     scope = status["scopes"][0]
     assert (scope["state"], scope["leader"], scope["generation"]) == ("active", "member-1", 200)
     assert (scope["edits_waiting"], scope["refused_writes"], scope["held"]) == (1, 1, True)
@@ -273,6 +259,61 @@ def test_what_does_not_exist_is_named_with_what_was_meant(ctl):
     assert "does not exist" in ctl.refused(3, "job", "sales-daily:2030-04-12")
     assert "does not exist" in ctl.refused(3, "job", uuid.uuid4())
     assert "write its id or SCHEDULE:KEY" in ctl.refused(2, "job", "x")
+
+
+def test_a_name_that_does_not_exist_is_an_error_with_those_there_are(ctl):
+    ctl.db.execute("INSERT INTO reports.scope (name) VALUES ('second')")
+    for words in (("schedules",), ("schedules", "--problem"), ("outbox",), ("outbox", "--dead"),
+                  ("events",), ("events", "--refused"), ("requests",)):
+        line = ctl.refused(3, *words, "--scope", "secnod")
+        assert 'scope "secnod" does not exist; did you mean second? There are: main, second' in line
+        assert ctl.ok(*words, "--scope", "second") != ""
+    assert 'queue "nosuch" does not exist; there are: default' in ctl.refused(3, "jobs", "--queue", "nosuch")
+    ctl.add("sales")
+    assert "queue" in ctl.refused(3, "jobs", "--schedule", "sales", "--queue", "nosuch")
+    assert ctl.ok("jobs", "--queue", "default") == "No such jobs.\n"
+    ctl.refused(2, "jobs", "--state", "nosuch")
+    ctl.refused(2, "requests", "--state", "nosuch")
+
+
+def test_jobs_of_a_queue_are_listed_alone(ctl):
+    ctl.db.execute("INSERT INTO reports.queue (name, max_outstanding) VALUES ('slow', 7)")
+    ctl.add("sales")
+    ctl.add("stuck")
+    ctl.lead()
+    for name in ("sales", "stuck"):
+        ctl.take_in(name, minutes_ago(1))
+        ctl.fire(name, "k", minutes_ago(1))
+    ctl.db.execute("UPDATE reports.job SET queue = 'slow' WHERE schedule = 'stuck'")
+    assert [j["schedule"] for j in ctl.json("jobs", "--queue", "slow")] == ["stuck"]
+    assert ctl.json("jobs", "--queue", "slow", "--schedule", "sales") == []
+    queues = {q["queue"]: q for q in ctl.json("queues")}
+    assert {n: (q["max_outstanding"], q["queued"], q["running"], q["waiting"], q["workers"])
+            for n, q in queues.items()} == {"default": (None, 1, 0, 0, 0), "slow": (7, 1, 0, 0, 0)}
+
+
+def test_status_shows_workers_that_were_found_dead_within_a_day(ctl):
+    for name, state, ago in (("alive", "alive", None), ("yesterday", "dead", "23 hours"),
+                             ("long-ago", "dead", "25 hours"), ("in-order", "stopped", "1 minute")):
+        ctl.db.execute("INSERT INTO reports.worker (id, name, pid, version, queues, slots, state, stopped_at)"
+                       " VALUES (gen_random_uuid(), %s, 1, '0', '{default}', 1, %s,"
+                       " clock_timestamp() - %s::interval)", (name, state, ago))
+    ctl.db.execute("UPDATE reports.worker SET heartbeat_at = clock_timestamp() - interval '40 seconds'"
+                   " WHERE name = 'alive'")
+    status = ctl.json("status")
+    assert [(w["name"], w["state"]) for w in status["workers"]] == [("alive", "silent"),
+                                                                    ("yesterday", "dead")]
+    assert [(p["kind"], p["subject"]) for p in status["problems"]] == [("worker", "alive")]
+
+
+def test_a_request_that_nobody_answers_is_a_problem(ctl):
+    ctl.add("sales")
+    ctl.ok("trigger", "sales", "--wait", "0")
+    assert ctl.json("status")["problems"] == []
+    ctl.db.execute("UPDATE reports.request SET requested_at = requested_at - interval '11 seconds'")
+    problems = ctl.json("status")["problems"]
+    assert [(p["kind"], p["subject"], p["problem"]) for p in problems] == [
+        ("requests", "main", "requests not answered: 1")]
 
 
 def test_a_deleted_schedule_says_when_and_keeps_its_ledger(ctl):
@@ -350,6 +391,41 @@ def test_next_keeps_to_the_start_and_end_of_the_schedule(ctl):
                                                     "2130-04-13T06:00:00+00:00"]
 
 
+def nothing_next(ctl, name):
+    """What `next` says of a schedule that fires no more: on stderr, so that a script reads no line."""
+    result = ctl.run("next", name)
+    assert (result.returncode, result.stdout) == (0, "")
+    assert ctl.json("next", name) == []
+    return result.stderr
+
+
+def test_next_says_why_nothing_is_to_come(ctl):
+    ctl.add("once", "2020-01-01T06:00", kind="once")
+    assert nothing_next(ctl, "once") == (
+        'reportctl: schedule "once": no firing is to come: it fires once, at 2020-01-01T06:00 (UTC), which is past\n')
+    assert "it fires once" in ctl.ok("schedule", "once")
+    for name, bound in (("ended", "ends_at = '2020-01-01 00:00+00'"), ("closed", "ends_at = '-infinity'"),
+                        ("unborn", "starts_at = 'infinity'"), ("brief", "ends_at = now() + interval '1 second'")):
+        ctl.add(name, "0 6 1 1 *")
+        ctl.db.execute(f"UPDATE reports.schedule SET {bound} WHERE name = %s", (name,))
+    assert "it has ended (ends_at 2020-01-01T00:00:00Z)" in nothing_next(ctl, "ended")
+    assert "it has ended (ends_at -infinity)" in nothing_next(ctl, "closed")
+    assert "it never starts (starts_at infinity)" in nothing_next(ctl, "unborn")
+    assert " (ends_at 2" in nothing_next(ctl, "brief")
+    ctl.add("daily", "0 6 * * *")
+    ctl.db.execute("UPDATE reports.schedule SET paused = true WHERE name = 'daily'")
+    assert "it is paused since 2" in nothing_next(ctl, "daily")
+    assert "Z; reportctl resume daily lets it go on" in nothing_next(ctl, "daily")
+
+
+def test_next_of_a_firing_that_is_due_and_not_planned_says_so(ctl):
+    at = minutes_ago(1)
+    ctl.add("once", at.strftime("%Y-%m-%dT%H:%M"), kind="once")
+    ctl.lead()
+    ctl.take_in("once", at)
+    assert f"the one of {at.strftime('%Y-%m-%dT%H:%M')}:00Z is due and not yet planned" in nothing_next(ctl, "once")
+
+
 def test_next_of_a_rule_that_cannot_work_is_invalid_input(ctl):
     ctl.add("sales", "61 * * * *")
     assert 'schedule "sales": ' in ctl.refused(2, "next", "sales")
@@ -382,7 +458,7 @@ def test_next_with_cron_needs_no_database(ctl):
 def test_a_trigger_without_a_leader_expires_and_says_so(ctl):
     ctl.add("sales")
     line = ctl.refused(4, "trigger", "sales", "--key", "2030-04-12", "--wait", "1")
-    assert "no leader of scope main answered within 1 s (never led)" in line
+    assert "no leader of scope main answered in time (never led); request " in line
     # A leader that comes later finds it expired.
     ctl.lead()
     pending = ctl.leader_db.execute("SELECT expired FROM reports.pending_requests('main', 10)")
@@ -396,7 +472,7 @@ def answering(ctl, stop):
     with db:
         while not stop.wait(0.02):
             for (request,) in db.execute("SELECT id FROM reports.pending_requests('main', 10)"):
-                db.execute("SELECT reports.answer_trigger('main', 1, 200, %s, %s, %s)",
+                db.execute("SELECT reports.answer_request('main', 1, 200, %s, %s, %s)",
                            (OWNER, request, str(uuid.uuid4())))
 
 
@@ -459,7 +535,7 @@ def test_a_refusal_of_the_leader_is_passed_on(ctl):
     ctl.ok("trigger", "sales", "--wait", "0", "--request-id", request)
     ctl.db.execute("DELETE FROM reports.schedule WHERE name = 'sales'")
     ctl.lead()
-    ctl.leader_db.execute("SELECT reports.answer_trigger('main', 1, 200, %s, %s, %s)",
+    ctl.leader_db.execute("SELECT reports.answer_request('main', 1, 200, %s, %s, %s)",
                           (OWNER, request, str(uuid.uuid4())))
     line = ctl.refused(4, "trigger", "sales", "--request-id", request)
     assert 'refused: schedule "sales" does not exist' in line
@@ -531,7 +607,7 @@ def test_recent_lists_do_not_read_the_whole_ledger(ctl):
                 " AND state = 'failed' ORDER BY id DESC LIMIT 20",
                 f"SELECT * FROM reports.v_occurrence WHERE {span} ORDER BY scheduled_for DESC LIMIT 20",
                 "SELECT * FROM reports.v_job_state", "SELECT * FROM reports.v_problem",
-                "SELECT * FROM reports.v_scope"):
+                "SELECT * FROM reports.v_scope", "SELECT * FROM reports.v_queue"):
         plan = ctl.db.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}").fetchone()[0][0]["Plan"]
         pages = plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
         assert pages < 1000, f"{sql} touched {pages} pages"

@@ -43,6 +43,23 @@ static void test_messages_put_the_pull_off(void **state)
     assert_true(admission_decide(&a, at(1900), 4).pull);
 }
 
+/* A job whose message was lost must not wait for the others' messages to end. */
+static void test_steady_messages_do_not_put_the_pull_off_for_ever(void **state)
+{
+    (void)state;
+    struct admission a = admission_start(at(0), 1000);
+    admission_pulled(&a, at(0), 4, 0, 0);
+    int64_t ms = 0;
+    while (!admission_decide(&a, at(ms), 4).pull && ms < 60000) {
+        ms += 100;
+        admission_took(&a, at(ms), 1000);
+    }
+    assert_int_equal(ms, PULL_OFF_MAX * 1000);
+    admission_pulled(&a, at(ms), 4, 0, 0);
+    admission_took(&a, at(ms + 900), 0);
+    assert_false(admission_decide(&a, at(ms + 1800), 4).pull);
+}
+
 static void test_full_pull_is_followed_by_another_at_once(void **state)
 {
     (void)state;
@@ -111,6 +128,7 @@ int main(void)
         cmocka_unit_test(test_first_free_slot_pulls_what_waited_before_the_start),
         cmocka_unit_test(test_idle_worker_pulls_after_once_to_twice_the_idle_time),
         cmocka_unit_test(test_messages_put_the_pull_off),
+        cmocka_unit_test(test_steady_messages_do_not_put_the_pull_off_for_ever),
         cmocka_unit_test(test_full_pull_is_followed_by_another_at_once),
         cmocka_unit_test(test_failed_pull_for_nothing_is_not_repeated_at_once),
         cmocka_unit_test(test_short_lack_of_slots_leaves_the_consumer_alone),

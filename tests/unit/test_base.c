@@ -74,6 +74,10 @@ static void test_poll_timeout_never_wakes_early_and_never_overflows(void **state
     assert_int_equal(instant_poll_timeout((instant){5}, (instant){5}), 0);
     assert_int_equal(instant_poll_timeout((instant){9}, (instant){5}), 0);
     assert_int_equal(instant_poll_timeout((instant){0}, INSTANT_NEVER), INT_MAX / 2);
+    assert_int_equal(instant_poll_wait((instant){9}, (instant){5}).tv_nsec, 0);
+    assert_int_equal(instant_poll_wait((instant){5}, (instant){1000000012}).tv_sec, 1);
+    assert_int_equal(instant_poll_wait((instant){5}, (instant){1000000012}).tv_nsec, 7);
+    assert_int_equal(instant_poll_wait((instant){0}, INSTANT_NEVER).tv_sec, INT_MAX / 2 / 1000);
 }
 
 static void test_the_clock_does_not_go_backwards(void **state)

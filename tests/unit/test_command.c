@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "command.h"
+#include "known_names.h"
 
 #define WORDS_MAX 16
 
@@ -94,6 +95,70 @@ static void test_two_words_name_one_command_and_the_longest_wins(void **state)
     line_free(&l);
     ASSERT_REFUSED("topic needs a second word, e.g. reportctl topic create; see reportctl --help",
                    "topic");
+}
+
+static void test_what_asks_the_leader_has_a_bounded_wait_and_an_identity(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"trigger", "pause", "resume", "cancel", "retry"};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        struct line l;
+        PARSE(&l, kinds[i], "sales:2030", "--request-id", "0190f0b4-7c1a-7e3b-9d5e-2f6a8c4b1d07");
+        bool job = i >= 3; /* those before take a schedule, whose name has no colon */
+        assert_int_equal(l.go_on, job);
+        line_free(&l);
+        PARSE(&l, kinds[i], "sales", "--request-id", "0190f0b4-7c1a-7e3b-9d5e-2f6a8c4b1d07");
+        assert_true(l.go_on);
+        assert_int_equal(command_int(&l.in, "--wait"), 30);
+        assert_string_equal(command_text(&l.in, "--request-id"),
+                            "0190f0b4-7c1a-7e3b-9d5e-2f6a8c4b1d07");
+        assert_string_equal(l.in.command->privilege, "report_operator");
+        line_free(&l);
+        ASSERT_REFUSED("--wait \"3601\" is wrong; write a whole number from 0 to 3600", kinds[i],
+                       "sales", "--wait", "3601");
+    }
+}
+
+static void test_a_command_word_may_stand_alone_and_before_another(void **state)
+{
+    (void)state;
+    struct line l;
+    PARSE(&l, "queue", "hold", "warehouse");
+    assert_string_equal(l.in.command->words, "queue hold");
+    assert_string_equal(command_text(&l.in, "--reason"), "no reason given");
+    line_free(&l);
+    PARSE(&l, "hold", "--scope", "main", "the warehouse is being moved");
+    assert_string_equal(l.in.command->words, "hold");
+    assert_string_equal(command_text(&l.in, "reason"), "the warehouse is being moved");
+    line_free(&l);
+    ASSERT_REFUSED("hold needs REASON; see reportctl hold --help", "hold", "--scope", "main");
+    ASSERT_REFUSED("hold \"x\" is wrong; write a whole number from 1 to 9223372036854775807",
+                   "release-hold", "x");
+    ASSERT_REFUSED("queue needs a second word, e.g. reportctl queue hold; see reportctl --help",
+                   "queue");
+}
+
+static void test_a_job_is_named_by_schedule_and_key_parted_at_the_first_colon(void **state)
+{
+    (void)state;
+    char schedule[NAME_MAX_BYTES];
+    const char *key = NULL;
+    assert_true(job_name_split("sales-daily:2030-04-12T06:00", schedule, &key));
+    assert_string_equal(schedule, "sales-daily");
+    assert_string_equal(key, "2030-04-12T06:00");
+    static const char *const wrong[] = {"sales-daily", ":2030", "sales:", "Sales:1", "", ":"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_false(job_name_split(wrong[i], schedule, &key));
+    }
+    char longest[NAME_MAX_BYTES + 2];
+    memset(longest, 'a', sizeof longest);
+    longest[NAME_MAX_BYTES - 1] = ':';
+    longest[NAME_MAX_BYTES] = 'k';
+    longest[NAME_MAX_BYTES + 1] = '\0';
+    assert_true(job_name_split(longest, schedule, &key));
+    longest[NAME_MAX_BYTES - 1] = 'a';
+    longest[NAME_MAX_BYTES] = ':';
+    assert_false(job_name_split(longest, schedule, &key));
 }
 
 static void test_a_flag_is_set_only_when_given(void **state)
@@ -186,8 +251,7 @@ static void test_the_timeout_is_bounded(void **state)
 static void test_what_is_not_built_yet_says_so_by_name(void **state)
 {
     (void)state;
-    const char *verbs[] = {"pause", "resume", "cancel", "retry", "queue",        "backfill",
-                           "plan",  "verify", "why",    "fence", "release-hold", "handoff"};
+    const char *verbs[] = {"backfill", "plan", "verify", "why", "fence", "handoff"};
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         struct line l;
         PARSE(&l, verbs[i], "anything", "--at-all");
@@ -306,6 +370,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_words_options_and_defaults_reach_the_command),
         cmocka_unit_test(test_two_words_name_one_command_and_the_longest_wins),
+        cmocka_unit_test(test_what_asks_the_leader_has_a_bounded_wait_and_an_identity),
+        cmocka_unit_test(test_a_command_word_may_stand_alone_and_before_another),
+        cmocka_unit_test(test_a_job_is_named_by_schedule_and_key_parted_at_the_first_colon),
         cmocka_unit_test(test_a_flag_is_set_only_when_given),
         cmocka_unit_test(test_wrong_use_is_refused_in_one_line_with_the_remedy),
         cmocka_unit_test(test_each_kind_of_value_is_checked),

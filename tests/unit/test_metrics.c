@@ -11,8 +11,10 @@
 #include "metrics.h"
 
 static const double bounds[] = {0.1, 1};
-static const struct metric_family jobs = {
-    .name = "t_jobs_total", .kind = METRIC_COUNTER, .help = "Jobs.", .labels = {"scope", "outcome"}};
+static const struct metric_family jobs = {.name = "t_jobs_total",
+                                          .kind = METRIC_COUNTER,
+                                          .help = "Jobs.",
+                                          .labels = {"scope", "outcome"}};
 static const struct metric_family lag = {
     .name = "t_lag_seconds", .kind = METRIC_GAUGE, .help = "Lag.", .labels = {"scope"}};
 static const struct metric_family calls = {.name = "t_call_seconds",
@@ -102,6 +104,16 @@ static void test_families_stand_together_whatever_the_order_of_making(void **sta
                 "t_lag_seconds{scope=\"a\"} 1\nt_lag_seconds{scope=\"b\"} 2\n");
 }
 
+static void test_large_numbers_keep_their_digits(void **state)
+{
+    (void)state;
+    metric_set(metric_get(&lag, "a", NULL), 1796037210.25);
+    metric_set(metric_get(&lag, "b", NULL), 4503599627370497.0); /* a generation, above 2^52 */
+    assert_page("# HELP t_lag_seconds Lag.\n# TYPE t_lag_seconds gauge\n"
+                "t_lag_seconds{scope=\"a\"} 1796037210.25\n"
+                "t_lag_seconds{scope=\"b\"} 4503599627370497\n");
+}
+
 static void test_label_value_is_escaped(void **state)
 {
     (void)state;
@@ -128,6 +140,36 @@ static void test_full_registry_keeps_what_it_has_and_counts_the_rest(void **stat
     free(text);
 }
 
+static void collect_lag(void *context)
+{
+    int *turns = context;
+    metric_set(metric_get(&lag, "now", NULL), ++*turns);
+}
+
+static void test_collector_runs_before_each_page_until_it_is_taken_out(void **state)
+{
+    (void)state;
+    int turns = 0;
+    assert_int_equal(metrics_collect_from(collect_lag, &turns), STATUS_OK);
+    assert_page("# HELP t_lag_seconds Lag.\n# TYPE t_lag_seconds gauge\n"
+                "t_lag_seconds{scope=\"now\"} 1\n");
+    assert_page("# HELP t_lag_seconds Lag.\n# TYPE t_lag_seconds gauge\n"
+                "t_lag_seconds{scope=\"now\"} 2\n");
+    metrics_collect_no_more(collect_lag, &turns);
+    assert_page("# HELP t_lag_seconds Lag.\n# TYPE t_lag_seconds gauge\n"
+                "t_lag_seconds{scope=\"now\"} 2\n");
+}
+
+static void test_collectors_are_bounded(void **state)
+{
+    (void)state;
+    int turns = 0;
+    for (int i = 0; i < METRICS_COLLECTORS_MAX; i++) {
+        assert_int_equal(metrics_collect_from(collect_lag, &turns), STATUS_OK);
+    }
+    assert_int_equal(metrics_collect_from(collect_lag, &turns), STATUS_FULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +180,9 @@ int main(void)
         cmocka_unit_test_setup(test_cleared_gauge_disappears_until_it_is_set_again, set_up),
         cmocka_unit_test_setup(test_histogram_counts_into_every_bucket_above, set_up),
         cmocka_unit_test_setup(test_families_stand_together_whatever_the_order_of_making, set_up),
+        cmocka_unit_test_setup(test_collector_runs_before_each_page_until_it_is_taken_out, set_up),
+        cmocka_unit_test_setup(test_collectors_are_bounded, set_up),
+        cmocka_unit_test_setup(test_large_numbers_keep_their_digits, set_up),
         cmocka_unit_test_setup(test_label_value_is_escaped, set_up),
         cmocka_unit_test_setup(test_full_registry_keeps_what_it_has_and_counts_the_rest, set_up),
     };

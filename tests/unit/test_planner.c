@@ -50,7 +50,10 @@ static const char *outcomes(void)
             g++;
         } else {
             n = snprintf(text + used, sizeof text - used, "%s%s %s", comma,
-                         firings[f].missed ? "late" : "run", firings[f].key);
+                         firings[f].cause == PLAN_MISFIRE ? "late"
+                         : firings[f].cause == PLAN_EDIT  ? "edit"
+                                                          : "run",
+                         firings[f].key);
             f++;
         }
         used += (size_t)n;
@@ -326,7 +329,8 @@ static void test_what_was_due_under_a_problem_becomes_one_gap(void **state)
     (void)state;
     struct rule r = fixture_cron("0 * * * *", "UTC");
     struct plan_subject s = fixture_subject(&r, "2030-04-12T00:30:00Z");
-    s.mend = true;
+    s.withheld = true;
+    s.withheld_reason = GAP_PROBLEM_MENDED;
     s.until = fixture_instant("2030-04-12T04:30:00Z");
     struct plan_result result = plan_at(&s, "2030-04-12T09:00:00Z");
     assert_string_equal(outcomes(), "gap 2030-04-12T01:00..2030-04-12T04:00 4 problem_mended");

@@ -30,7 +30,7 @@ static int actual[MANY];
 static size_t expected_fill(const struct plan_subject *s, enum misfire misfire, utc_us now)
 {
     size_t n = 0;
-    utc_us after = s->switched_at;
+    utc_us after = {s->switched_at.us - 1};
     for (;;) {
         struct firing f = rule_next(s->rule, after);
         if (!f.found || f.at.us > now.us || f.at.us >= s->until.us) {
@@ -88,7 +88,8 @@ static void outcome_put(size_t index, int outcome)
 static void sink_read(size_t n)
 {
     for (size_t i = 0; i < sink.firing_count; i++) {
-        outcome_put(expected_index(n, firings[i].firing.at), firings[i].missed ? 1 : 0);
+        outcome_put(expected_index(n, firings[i].firing.at),
+                    firings[i].cause == PLAN_MISFIRE ? 1 : 0);
     }
     for (size_t i = 0; i < sink.gap_count; i++) {
         size_t from = expected_index(n, gaps[i].from);
@@ -128,7 +129,7 @@ static void check_truncation(const struct rule *rule)
             s.last_fire_at = r.last.at;
         }
         assert_true(r.moved || !r.more);
-        struct firing next = rule_next(rule, r.moved ? r.last.at : s.switched_at);
+        struct firing next = rule_next(rule, r.moved ? r.last.at : (utc_us){s.switched_at.us - 1});
         assert_true(r.moved || utc_is_none(s.last_fire_at) || r.next.at.us > s.last_fire_at.us);
         if (r.moved) {
             assert_true(next.found == r.next.found && next.at.us == r.next.at.us);

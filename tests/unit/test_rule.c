@@ -259,6 +259,73 @@ static void test_an_interval_without_a_finite_anchor_is_refused(void **state)
     }
 }
 
+/* Count and last of a stretch against firing after firing. */
+static void check_count(const struct rule *r, utc_us after, utc_us before, struct rule_bounds b)
+{
+    int64_t count = 0;
+    struct firing last = {.found = false};
+    for (struct firing f = rule_next_within(r, after, b); f.found && f.at.us < before.us;
+         f = rule_next_within(r, f.at, b)) {
+        last = f;
+        count++;
+    }
+    struct firing found = rule_last_within(r, after, before, b);
+    if (rule_count_within(r, after, before, b) != count || found.found != last.found ||
+        found.at.us != last.at.us || found.nominal.s != last.nominal.s) {
+        char from[RFC3339_TEXT_MAX];
+        char to[RFC3339_TEXT_MAX];
+        rfc3339_format_utc(after, from);
+        rfc3339_format_utc(before, to);
+        fail_msg("%s to %s: counted %lld, there are %lld", from, to,
+                 (long long)rule_count_within(r, after, before, b), (long long)count);
+    }
+}
+
+static void test_a_stretch_is_counted_as_if_firing_after_firing(void **state)
+{
+    (void)state;
+    const struct rule rules[] = {
+        fixture_rule("cron", "* * * * *", "Europe/Berlin", "2026-01-01T00:00:00Z"),
+        fixture_rule("cron", "*/7 */3 * * 1-5", "America/New_York", "2026-01-01T00:00:00Z"),
+        fixture_rule("cron", "15,45 2 * * *", "Australia/Lord_Howe", "2026-01-01T00:00:00Z"),
+        fixture_rule("cron", "30 0 L * *", "Africa/Cairo", "2026-01-01T00:00:00Z"),
+        fixture_rule("cron", "0 0 29 2 *", "UTC", "2026-01-01T00:00:00Z"),
+        fixture_rule("interval", "13 minutes", "UTC", "2026-05-01T00:00:00.5Z"),
+        fixture_rule("once", "2026-06-01T12:00", "Asia/Tokyo", "2026-01-01T00:00:00Z"),
+    };
+    utc_us begin = fixture_instant("2026-01-01T00:00:00Z");
+    for (int i = 0; i < 300; i++) {
+        const struct rule *r = &rules[fixture_random_in(0, sizeof rules / sizeof rules[0] - 1)];
+        utc_us after = {begin.us + (int64_t)fixture_random_in(0, 300 * 86400) * MICROS_A_SECOND};
+        utc_us before = {after.us + (int64_t)fixture_random_in(0, 60 * 86400) * MICROS_A_SECOND};
+        after.us -= fixture_random_in(0, 1);
+        before.us += fixture_random_in(0, 1);
+        struct rule_bounds b = {UTC_NONE, UTC_NONE};
+        if (fixture_random_in(0, 3) == 0) {
+            b.starts_at =
+                (utc_us){after.us + (int64_t)fixture_random_in(0, 86400) * MICROS_A_SECOND};
+            b.ends_at =
+                (utc_us){before.us - (int64_t)fixture_random_in(0, 86400) * MICROS_A_SECOND};
+        }
+        check_count(r, after, before, b);
+    }
+}
+
+static void test_a_year_of_minutes_is_counted_by_days(void **state)
+{
+    (void)state;
+    struct rule r = fixture_rule("cron", "* * * * *", "Europe/Berlin", "2026-01-01T00:00:00Z");
+    struct rule_bounds open = {UTC_NONE, UTC_NONE};
+    utc_us after = {fixture_instant("2030-01-01T00:00:00Z").us - 1};
+    assert_int_equal(rule_count_within(&r, after, fixture_instant("2031-01-01T00:00:00Z"), open),
+                     365 * 1440);
+    r = fixture_rule("interval", "1 second", "UTC", "2026-01-01T00:00:00Z");
+    assert_int_equal(rule_count_within(&r, after, fixture_instant("2130-01-01T00:00:00Z"), open),
+                     INT64_C(36524) * 86400);
+    assert_int_equal(rule_count_within(&r, after, (utc_us){after.us + 1}, open), 0);
+    assert_int_equal(rule_count_within(&r, after, (utc_us){after.us + 2}, open), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +342,8 @@ int main(void)
         cmocka_unit_test(test_start_and_end_bound_the_next_firing),
         cmocka_unit_test(test_infinite_bounds_mean_always_or_never),
         cmocka_unit_test(test_an_interval_without_a_finite_anchor_is_refused),
+        cmocka_unit_test(test_a_stretch_is_counted_as_if_firing_after_firing),
+        cmocka_unit_test(test_a_year_of_minutes_is_counted_by_days),
     };
     return cmocka_run_group_tests(tests, fixture_zones_open, fixture_zones_close);
 }

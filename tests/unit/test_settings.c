@@ -376,8 +376,8 @@ static void test_the_reference_names_unit_default_bounds_and_reload(void **state
                            "### `session_ms`\n\nSession timeout.\n\nwhole number from 1000 to "
                            "60000, ms; default: `10000`; a change needs a restart.\n"));
     assert_non_null(strstr(page, "default: `none`; SIGHUP applies a change."));
-    assert_non_null(strstr(page, "### `scope`\n\nWhich scope.\n\ntext of at most 15 bytes; **must "
-                                 "be given**"));
+    assert_non_null(strstr(page, "### `scope`\n\nWhich scope.\n\ntext of at most 15 bytes; must "
+                                 "be given"));
     assert_non_null(strstr(page, "#### `sources[].rows`"));
     assert_null(strstr(page, "dbname=x")); /* secret */
     free(page);

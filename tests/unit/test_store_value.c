@@ -91,7 +91,10 @@ static void test_what_is_not_an_instant_in_utc_is_refused(void **state)
     assert_false(store_pg_time_parse("infinity", &t));
     assert_false(store_pg_time_parse("1970-01-01", &t));
     assert_false(store_pg_time_parse("1970-01-01 00:00:01+02", &t));
+    assert_false(store_pg_time_parse("10000-01-01 00:00:00+00", &t));
+    assert_false(store_pg_time_parse("294276-12-31 23:59:59.999999+00", &t));
     assert_int_equal(t.us, 42);
+    assert_true(store_pg_time_parse("9999-12-31 23:59:59.999999+00", &t));
 }
 
 static utc_us read_time(const char *text, bool *out_of_range)

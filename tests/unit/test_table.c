@@ -289,6 +289,8 @@ static void test_durations_name_at_most_two_units(void **state)
     assert_duration(3600, "1h");
     assert_duration(12000, "3h 20m");
     assert_duration(86400 * 12 + 4 * 3600, "12d 04h");
+    assert_duration(86400 * 364.0, "364d");
+    assert_duration(86400 * (365.0 * 972 + 182), "972y 182d");
     assert_duration(-65, "-1m 05s");
 }
 

@@ -61,6 +61,62 @@ static void test_relative_paths_are_refused(void **state)
         "absolute"));
 }
 
+static void test_all_faults_are_said_at_once_each_with_its_line(void **state)
+{
+    (void)state;
+    const char *text = "database = \"host=127.0.0.1 password=open\";\n"
+                       "kafka_brokers = \"kafka\";\n"
+                       "kafka_properties = [\"linger.ms=5\",\n \"acks=1\"];\n"
+                       "queues = [\"default\", \"default\"];\n"
+                       "programs = ( { name = \"p\"; arguments = [\"true\"]; } );\n";
+    char path[] = "/tmp/test-worker-settings-XXXXXX";
+    char lines[4096] = "";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    (void)close(fd);
+    FILE *to = fmemopen(lines, sizeof lines - 1, "w");
+    struct worker_settings *settings = NULL;
+    struct error err = {.text = ""};
+    assert_non_null(to);
+    assert_int_equal(worker_settings_load(path, &settings, to, &err), STATUS_INVALID);
+    assert_int_equal(fclose(to), 0);
+    (void)unlink(path);
+    const char *const wanted[] = {
+        ":1: database: has a password in it",
+        ":2: kafka_brokers: \"kafka\" is no host:port",
+        ":4: kafka_properties: Kafka property acks is set by this program",
+        ":5: queues: \"default\" is named twice",
+        ":6: programs[0].arguments: \"true\" is no absolute path",
+        ": artifact_stores: a worker needs one; write artifact_stores = (",
+    };
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        if (strstr(lines, wanted[i]) == NULL) {
+            fail_msg("not said: %s\nbut: %s", wanted[i], lines);
+        }
+    }
+    assert_non_null(strstr(err.text, "(the first of 6 faults)"));
+    assert_null(strstr(lines, "open"));
+}
+
+static void test_two_stores_in_one_directory_are_refused(void **state)
+{
+    (void)state;
+    assert_non_null(strstr(
+        complaint(REQUIRED "artifact_stores = ( { name = \"a\"; directory = \"/var/tmp\"; },\n"
+                           " { name = \"b\"; directory = \"/var/tmp\"; } );\n"),
+        ":4: artifact_stores[1].directory: is the directory of store \"a\" too"));
+}
+
+static void test_a_program_that_is_not_there_is_a_warning(void **state)
+{
+    (void)state;
+    assert_string_equal(
+        complaint(REQUIRED STORE
+                  "programs = ( { name = \"p\"; arguments = [\"/nonexistent/p\"]; } );\n"),
+        "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -68,6 +124,9 @@ int main(void)
         cmocka_unit_test(test_worker_without_an_artifact_store_is_refused_with_the_line_to_write),
         cmocka_unit_test(test_worker_that_serves_no_queue_is_refused),
         cmocka_unit_test(test_relative_paths_are_refused),
+        cmocka_unit_test(test_all_faults_are_said_at_once_each_with_its_line),
+        cmocka_unit_test(test_two_stores_in_one_directory_are_refused),
+        cmocka_unit_test(test_a_program_that_is_not_there_is_a_warning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

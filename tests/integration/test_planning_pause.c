@@ -1,0 +1,254 @@
+/* Pausing on a real PostgreSQL: nothing runs meanwhile, and one gap says what did not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture_edits.h"
+
+/* The gap's count and keys against the calendar: the days from `from` to before `to` days ago. */
+static void check_days_paused(int from, int to)
+{
+    char want[200];
+    (void)snprintf(
+        want, sizeof want, "paused %d %s", from - to,
+        fixture_sql("SELECT (current_date - %d) || '..' || (current_date - %d)", from - 1, to));
+    assert_string_equal(fixture_gaps("daily"), want);
+}
+
+static void test_a_paused_schedule_plans_nothing_and_resuming_records_one_gap(void **state)
+{
+    (void)state;
+    fixture_schedule("daily", "cron", "0 0 * * *", "10 days", "misfire_age = '30 days'");
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    fixture_edit("daily", "paused = true", "8 days");
+    assert_int_equal(leader_settle(&l), 2);
+    assert_string_equal(
+        fixture_sql("SELECT format('%%s %%s %%s', p.next_fire_at IS NULL, p.problem IS NULL, "
+                    "p.switched_at = v.effective_from) FROM reports.schedule_progress p JOIN "
+                    "reports.schedule_version v USING (schedule, version) WHERE v.paused"),
+        "t t t");
+    assert_string_equal(fixture_gaps("daily"), "");
+    leader_leave(&l);
+    l = leader_make(); /* by the next leader, too */
+    leader_prepare(&l);
+    assert_int_equal(leader_settle(&l), 0);
+    fixture_edit("daily", "paused = false", "3 days");
+    assert_int_equal(leader_settle(&l), 3);
+    check_days_paused(8, 3);
+    check_nothing_lost(&l, "daily", 10);
+    leader_leave(&l);
+}
+
+static void test_a_pause_and_its_end_in_one_outage_are_told_from_the_versions(void **state)
+{
+    (void)state;
+    fixture_schedule("daily", "cron", "0 0 * * *", "10 days", "misfire_age = '30 days'");
+    fixture_edit("daily", "paused = true", "8 days");
+    fixture_edit("daily", "description = 'still'", "6 days");
+    fixture_edit("daily", "paused = false", "3 days");
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    check_nothing_lost(&l, "daily", 10);
+    assert_int_equal(fixture_count("SELECT count(*) FROM reports.occurrence WHERE cause = "
+                                   "'misfire'"),
+                     5);
+    /* One gap a version: the edit between has its own. */
+    assert_string_equal(fixture_sql("SELECT string_agg(format('%%s:%%s', version, firings), ' ' "
+                                    "ORDER BY version) FROM reports.schedule_gap"),
+                        "3:2 4:3");
+    leader_leave(&l);
+}
+
+/* Asked for by a request that many days ago, when nobody was there. */
+static void ask(const char *kind, int days)
+{
+    (void)fixture_sql("SELECT state FROM reports.ask(gen_random_uuid(), '%s', 'daily', 'audit', "
+                      "'1 hour')",
+                      kind);
+    (void)fixture_sql("UPDATE reports.request SET requested_at = clock_timestamp() - interval '%d "
+                      "days' WHERE kind = '%s'",
+                      days, kind);
+}
+
+static void test_a_pause_asked_for_in_an_outage_begins_when_it_was_asked(void **state)
+{
+    (void)state;
+    fixture_schedule("daily", "cron", "0 0 * * *", "10 days", "misfire_age = '30 days'");
+    ask("pause", 8);
+    ask("resume", 3);
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    check_nothing_lost(&l, "daily", 10);
+    check_days_paused(8, 3);
+    assert_int_equal(fixture_count("SELECT count(*) FROM reports.occurrence"), 5);
+    assert_int_equal(fixture_count("SELECT count(*) FROM reports.schedule_version WHERE "
+                                   "change_reason LIKE '%%audit'"),
+                     2);
+    leader_leave(&l);
+}
+
+static void test_a_pause_of_a_year_costs_no_more_than_one_of_an_hour(void **state)
+{
+    (void)state;
+    fixture_schedule("minutely", "cron", "* * * * *", "366 days", "misfire_grace = '1 second'");
+    fixture_edit("minutely", "paused = true", "365 days 23 hours");
+    fixture_edit("minutely", "paused = false", "30 minutes");
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    instant begin = clock_now();
+    (void)leader_settle(&l);
+    assert_true(instant_ms_between(begin, clock_now()) < 5000);
+    assert_string_equal(
+        fixture_sql("SELECT format('%%s %%s', count(*), sum(firings) = (SELECT count(*) FROM "
+                    "generate_series(min(g.from_fire_at), max(g.to_fire_at), '1 minute'))) FROM "
+                    "reports.schedule_gap g WHERE reason = 'paused'"),
+        "1 t");
+    assert_true(fixture_count("SELECT sum(firings) FROM reports.schedule_gap WHERE reason = "
+                              "'paused'") > 525000);
+    check_nothing_lost(&l, "minutely", 527000);
+    leader_leave(&l);
+}
+
+static void test_a_pause_of_a_schedule_with_a_problem_splits_the_gap(void **state)
+{
+    (void)state;
+    fixture_schedule("daily", "cron", "0 0 * * *", "6 days", NULL);
+    fixture_edit("daily", "rule = '0 0 31 2 *'", "5 days");
+    fixture_edit("daily", "paused = true", "4 days");
+    fixture_edit("daily", "rule = '0 0 * * *'", "3 days");
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    (void)leader_settle(&l);
+    assert_string_equal(fixture_problem("daily"), "");
+    assert_string_equal(fixture_sql("SELECT reason || ' ' || firings FROM reports.schedule_gap"),
+                        "problem_mended 2");
+    fixture_edit("daily", "paused = false", "1 day");
+    (void)leader_settle(&l);
+    assert_string_equal(fixture_sql("SELECT string_agg(reason || ' ' || firings, ', ' ORDER BY "
+                                    "from_fire_at) FROM reports.schedule_gap"),
+                        "problem_mended 2, paused 2");
+    assert_int_equal(fixture_count("SELECT count(*) FROM reports.occurrence"), 2);
+    leader_leave(&l);
+}
+
+static void test_a_schedule_deleted_while_paused_has_its_gap_and_may_come_back(void **state)
+{
+    (void)state;
+    fixture_schedule("daily", "cron", "0 0 * * *", "10 days", "misfire_age = '30 days'");
+    fixture_edit("daily", "paused = true", "8 days");
+    fixture_delete("daily", "5 days");
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    (void)leader_settle(&l);
+    check_days_paused(8, 5);
+    /* The deletion itself is no gap: nobody wanted it to fire. */
+    fixture_insert("daily", "0 0 * * *", "2 days");
+    check_nothing_lost(&l, "daily", 7);
+    check_days_paused(8, 5);
+    assert_int_equal(fixture_count("SELECT count(*) FROM reports.occurrence"), 4);
+    leader_leave(&l);
+}
+
+static void
+test_a_schedule_deleted_with_a_problem_has_the_gap_its_last_good_rule_names(void **state)
+{
+    (void)state;
+    fixture_schedule("daily", "cron", "0 0 * * *", "10 days", "misfire_age = '30 days'");
+    fixture_edit("daily", "rule = '0 0 31 2 *'", "6 days");
+    fixture_delete("daily", "2 days");
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    (void)leader_settle(&l);
+    assert_string_equal(fixture_sql("SELECT reason || ' ' || firings || ' ' || version FROM "
+                                    "reports.schedule_gap"),
+                        "problem_mended 4 3");
+    assert_int_equal(fixture_count("SELECT count(*) FROM reports.occurrence"), 4);
+    assert_int_equal(fixture_count("SELECT count(*) FROM reports.schedule_change"), 0);
+    leader_leave(&l);
+}
+
+static void test_a_schedule_written_paused_may_still_change_its_form(void **state)
+{
+    (void)state;
+    fixture_schedule("draft", "cron", "0 0 * * *", "2 days", "paused = true");
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    (void)leader_settle(&l);
+    fixture_edit("draft", "rule = '*/30 * * * *'", "1 day");
+    fixture_edit("draft", "paused = false", "2 hours");
+    (void)leader_settle(&l);
+    assert_string_equal(fixture_problem("draft"), "");
+    assert_string_equal(fixture_sql("SELECT key_form FROM reports.schedule_progress"), "minute");
+    check_nothing_lost(&l, "draft", 45);
+    leader_leave(&l);
+}
+
+static void test_a_gap_that_cannot_be_recorded_holds_its_edit_back_and_says_so(void **state)
+{
+    (void)state;
+    fixture_schedule("daily", "cron", "0 0 * * *", "10 days", NULL);
+    fixture_schedule("other", "cron", "0 0 * * *", "1 day", NULL);
+    fixture_edit("daily", "paused = true", "8 days");
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    (void)leader_settle(&l);
+    (void)fixture_sql(
+        "CREATE FUNCTION public.no_gap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE "
+        "EXCEPTION 'no gap for %%', NEW.schedule USING ERRCODE = '23514'; END $$; CREATE TRIGGER "
+        "no_gap BEFORE INSERT ON reports.schedule_gap FOR EACH ROW EXECUTE FUNCTION "
+        "public.no_gap()");
+    fixture_edit("daily", "paused = false", "3 days");
+    (void)leader_settle(&l);
+    assert_non_null(strstr(fixture_problem("daily"), "the gap up to the edit cannot be recorded"));
+    assert_non_null(strstr(fixture_problem("daily"), "no gap for daily"));
+    assert_int_equal(fixture_count("SELECT count(*) FROM reports.schedule_change"), 1);
+    (void)fixture_sql("DROP TRIGGER no_gap ON reports.schedule_gap");
+    assert_true(leader_step_until(&l, "SELECT count(*) FROM reports.schedule_change", "0", 20000));
+    (void)leader_settle(&l);
+    assert_string_equal(fixture_problem("daily"), "");
+    check_nothing_lost(&l, "daily", 10);
+    leader_leave(&l);
+}
+
+static int clear(void **state)
+{
+    (void)state;
+    fixture_plan_clear();
+    return 0;
+}
+
+static int open_database(void **state)
+{
+    (void)state;
+    return fixture_plan_open("test_planning_pause");
+}
+
+static int close_database(void **state)
+{
+    (void)state;
+    return fixture_plan_close();
+}
+
+#define T(name) cmocka_unit_test_setup(name, clear)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(test_a_paused_schedule_plans_nothing_and_resuming_records_one_gap),
+        T(test_a_pause_and_its_end_in_one_outage_are_told_from_the_versions),
+        T(test_a_pause_asked_for_in_an_outage_begins_when_it_was_asked),
+        T(test_a_pause_of_a_year_costs_no_more_than_one_of_an_hour),
+        T(test_a_pause_of_a_schedule_with_a_problem_splits_the_gap),
+        T(test_a_schedule_deleted_while_paused_has_its_gap_and_may_come_back),
+        T(test_a_schedule_deleted_with_a_problem_has_the_gap_its_last_good_rule_names),
+        T(test_a_schedule_written_paused_may_still_change_its_form),
+        T(test_a_gap_that_cannot_be_recorded_holds_its_edit_back_and_says_so),
+    };
+    return cmocka_run_group_tests(tests, open_database, close_database);
+}

@@ -1,0 +1,156 @@
+/* Random stories on a real PostgreSQL: edits of all kinds in an outage, leaders that die in the
+ * middle of catching up, and then the proof. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture_edits.h"
+
+#define STORIES   20
+#define EDITS_MAX 8
+#define SPAN_MIN  360 /* minutes ago that a story begins at most */
+
+static uint64_t random_state;
+
+static int random_in(int low, int high)
+{
+    random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return low + (int)((random_state >> 33) % (uint64_t)(high - low + 1));
+}
+
+static const char *random_rule(void)
+{
+    static const char *const rules[] = {
+        "kind = 'cron', rule = '* * * * *'",
+        "kind = 'cron', rule = '*/5 * * * *'",
+        "kind = 'cron', rule = '*/7 * * * *'",
+        "kind = 'cron', rule = '30 * * * *'",
+        "kind = 'interval', rule = '11 minutes', anchor = '2026-01-01T00:00:00Z'",
+    };
+    return rules[random_in(0, sizeof rules / sizeof rules[0] - 1)];
+}
+
+static const char *random_policy(void)
+{
+    static const char *const policies[] = {
+        "misfire = 'run_all', misfire_max = 1000",
+        "misfire = 'run_all', misfire_max = 9",
+        "misfire = 'run_all', misfire_age = '2 hours'",
+        "misfire = 'run_latest'",
+        "misfire = 'skip'",
+    };
+    return policies[random_in(0, sizeof policies / sizeof policies[0] - 1)];
+}
+
+/* An edit that changes something in any case: otherwise there would be no version to move. */
+static void story_edit(const char *set, const char *ago)
+{
+    static int number;
+    char changed[300];
+    (void)snprintf(changed, sizeof changed, "%s, description = 'edit %d'", set, ++number);
+    fixture_edit("story", changed, ago);
+}
+
+/* One more edit; after a deletion the only one there is is to insert it again. */
+static void random_edit(int minutes_ago)
+{
+    char ago[32];
+    char set[200];
+    (void)snprintf(ago, sizeof ago, "%d minutes %d seconds", minutes_ago, random_in(0, 59));
+    if (fixture_count("SELECT count(*) FROM reports.schedule") == 0) {
+        fixture_insert("story", "*/3 * * * *", ago);
+        return;
+    }
+    switch (random_in(0, 7)) {
+    case 0:
+        fixture_delete("story", ago);
+        return;
+    case 1:
+    case 2:
+        story_edit("paused = NOT paused", ago);
+        return;
+    case 3:
+        story_edit(random_policy(), ago);
+        return;
+    case 4:
+        (void)snprintf(set, sizeof set, "paused = NOT paused, %s", random_rule());
+        story_edit(set, ago);
+        return;
+    default:
+        story_edit(random_rule(), ago);
+        return;
+    }
+}
+
+/* A leader whose lease ends in the middle of what it does. */
+static void lead_for_a_moment(void)
+{
+    struct leader l = leader_make();
+    struct error err = {.text = ""};
+    struct planning_options options = {
+        .scope = "main", .lease = &l.lease, .statement_ms = 5000, .batch_schedules = 1000};
+    l.planning = planning_new(&options);
+    assert_non_null(l.planning);
+    fixture_lease(&l.lease, random_in(1, 25));
+    enum status s = planning_prepare(l.planning, &l.authority, l.store, &err);
+    struct planning_result r = {.more = true};
+    while (s == STATUS_OK && r.more) {
+        s = planning_step(l.planning, &l.authority, l.store, true, &r, &err);
+    }
+    assert_true(s == STATUS_OK || s == STATUS_AGAIN);
+    leader_leave(&l);
+}
+
+static void test_no_story_of_edits_and_dying_leaders_loses_or_doubles_a_firing(void **state)
+{
+    (void)state;
+    const char *seed = getenv("RS_TEST_SEED");
+    random_state = seed != NULL ? strtoull(seed, NULL, 10) : 20261130;
+    print_message("RS_TEST_SEED=%llu\n", (unsigned long long)random_state);
+    for (int story = 0; story < STORIES; story++) {
+        fixture_plan_clear();
+        int minutes = random_in(60, SPAN_MIN);
+        int edits = random_in(1, EDITS_MAX);
+        char ago[32];
+        (void)snprintf(ago, sizeof ago, "%d minutes", minutes);
+        fixture_schedule("story", "cron", "*/2 * * * *", ago, random_policy());
+        for (int i = 0; i < edits; i++) {
+            minutes = random_in(minutes * 2 / 3, minutes - 1);
+            random_edit(minutes);
+        }
+        for (int i = random_in(0, 3); i > 0; i--) {
+            lead_for_a_moment();
+        }
+        struct leader l = leader_make();
+        leader_prepare(&l);
+        check_nothing_lost(&l, "story", 0);
+        assert_string_equal(fixture_problem("story"), "");
+        leader_leave(&l);
+    }
+}
+
+static int open_database(void **state)
+{
+    (void)state;
+    return fixture_plan_open("test_planning_stories");
+}
+
+static int close_database(void **state)
+{
+    (void)state;
+    return fixture_plan_close();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_story_of_edits_and_dying_leaders_loses_or_doubles_a_firing),
+    };
+    return cmocka_run_group_tests(tests, open_database, close_database);
+}

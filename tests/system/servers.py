@@ -1,0 +1,140 @@
+"""Servers of a test's own beside the stack: PgBouncer in front of its PostgreSQL, and a second
+PostgreSQL that may become a standby. They end with the test runner, whatever becomes of it."""
+
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+
+import psycopg
+
+import harness
+
+sys.path.insert(0, str(harness.ROOT / "dev" / "stack.d"))
+import services  # noqa: E402
+import tls  # noqa: E402, F401  (for tests)
+
+START_S = 30
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Server:
+    """A program that refuses to be root runs as postgres then; its files lie in `directory`."""
+
+    def __init__(self, name):
+        self.name = name
+        self.port = free_port()
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix=f"report-system-test-{name}.", dir="/var/tmp"))
+        self.directory.chmod(0o711)
+        self.process = None
+
+    def spawn(self, argv):
+        user = pwd.getpwnam("postgres")
+        become = ([f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+                  if os.getuid() == 0 else [])
+        with open(self.directory / "log", "ab") as log:
+            self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *become, *map(str, argv)],
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            cwd=self.directory, start_new_session=True)
+        harness.wait_until(self.answers, START_S, f"{self.name} answers:\n{self.log_text()}")
+
+    def answers(self):
+        assert self.process.poll() is None, f"{self.name} ended:\n{self.log_text()}"
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=2).close()
+        except OSError:
+            return False
+        return True
+
+    def stop(self, signal_number=None):
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal_number) if signal_number else self.process.kill()
+            self.process.wait(START_S)
+
+    def remove(self):
+        self.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def log_text(self):
+        path = self.directory / "log"
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+
+class PgBouncer(Server):
+    """In front of the stack's PostgreSQL; takes whoever comes as who they say they are."""
+
+    def __init__(self, stack, mode, ignores=""):
+        super().__init__("pgbouncer")
+        users = ("report_scheduler", "report_worker", "postgres")
+        self._write("users.txt", "".join(f'"{u}" ""\n' for u in users))
+        self._write("pgbouncer.ini", f"""
+[databases]
+* = host={stack.pg_host} port={stack.pg_port}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {self.port}
+unix_socket_dir =
+auth_type = trust
+auth_file = {self.directory}/users.txt
+pool_mode = {mode}
+ignore_startup_parameters = {ignores}
+server_tls_sslmode = disable
+""")
+        self.spawn([os.environ["RS_PGBOUNCER"], self.directory / "pgbouncer.ini"])
+
+    def _write(self, name, text):
+        path = self.directory / name
+        path.write_text(text, encoding="ascii")
+        path.chmod(0o644)
+
+
+class Postgres(Server):
+    """A cluster of its own with an empty database "reports"."""
+
+    def __init__(self):
+        super().__init__("postgres")
+        (self.directory / "logs").mkdir()
+        self.service = services.Postgres("pg", str(self.directory), [self.port])
+        self.service.tls = os.environ["RS_TLS"]
+        self.service.prepare()
+        self.start()
+        with self.connect("postgres") as db:
+            db.execute("CREATE DATABASE reports")
+
+    def remove(self):
+        self.stop(signal.SIGQUIT)  # at once, but it takes its children and shared memory along
+        super().remove()
+
+    def start(self):
+        # Small, and in a hurry: nothing of it outlives the test.
+        self.spawn([*self.service.command(), "-c", "shared_buffers=16MB", "-c", "fsync=off"])
+        harness.wait_until(lambda: self.service.missing() is None, START_S, "the cluster takes connections")
+
+    def become_standby(self):
+        self.stop(self.service.quit_signal)
+        signal_file = pathlib.Path(self.service.data) / "standby.signal"
+        signal_file.touch()
+        if self.service.owner:
+            os.chown(signal_file, *self.service.owner)
+        self.start()
+
+    def promote(self):
+        with self.connect("postgres") as db:
+            assert db.execute("SELECT pg_promote()").fetchone() == (True,)
+
+    def conninfo(self, role):
+        return f"host=127.0.0.1 port={self.port} dbname=reports user={role}"
+
+    def connect(self, database="reports"):
+        return psycopg.connect(f"host=127.0.0.1 port={self.port} dbname={database} user=postgres",
+                               autocommit=True, connect_timeout=10)

@@ -1,0 +1,116 @@
+"""Kafka, its topic, ZooKeeper's majority and PostgreSQL go away under load and come back.
+
+After each: everything that was due is planned once and done, each job has its one file, and no file
+is left over. `dev/soak faults` runs these with outages of a minute.
+"""
+
+from datetime import timedelta
+
+import pytest
+
+from harness import SESSION_MS
+from load import Load, seconds
+from proof import check_everything, one
+
+PULL_S = 2 + 2  # a job without a message is pulled within twice pull_idle_ms; the rest is for a busy machine
+
+
+@pytest.fixture
+def healing(stack):
+    """Whatever a test leaves dead or frozen is brought back."""
+    yield stack
+    stack.heal()
+
+
+def start(installation, schedulers=1, **load_size):
+    load = Load(installation, **load_size)
+    for n in range(schedulers):
+        installation.start_scheduler(f"scheduler-{n + 1}")
+    for n in range(2):
+        load.start_worker(f"worker-{n + 1}")
+    load.wait_flowing()
+    return load
+
+
+def test_kafka_away_costs_seconds_and_loses_nothing(installation, healing):
+    load = start(installation)
+    leader = installation.leader()
+    healing.fault("kill", "kafka")
+    down = load.now()
+    load.last(seconds(8, 60))
+    up = load.now()
+    count, late_s = load.done_within(down, up - timedelta(seconds=PULL_S))
+    assert count > 0 and late_s < PULL_S, "jobs are pulled while Kafka is away"
+    assert load.one("SELECT count(*) FROM reports.outbox") > 0
+    healing.fault("start", "kafka")
+    load.wait_until(lambda: load.one("SELECT count(*) FROM reports.outbox WHERE created_at < %s", up) == 0,
+                    60, "what had waited is published")
+    assert installation.leader() == leader
+    check_everything(installation, load.db)
+
+
+def test_deleted_topic_costs_seconds_and_loses_nothing(installation, healing):
+    load = start(installation)
+    leader = installation.leader()
+    brokers = ("--brokers", installation.stack.kafka)
+    installation.reportctl("topic", "delete", installation.topic, *brokers)
+    gone = load.now()
+    load.last(seconds(8, 60))
+    back = load.now()
+    count, late_s = load.done_within(gone, back - timedelta(seconds=PULL_S))
+    assert count > 0 and late_s < PULL_S, "jobs are pulled while there is no topic"
+    installation.reportctl("topic", "create", installation.topic, "--partitions", "4", *brokers)
+    load.wait_until(lambda: load.one("SELECT count(*) FROM reports.outbox WHERE created_at < %s", back) == 0,
+                    60, "the relay has found the new topic and published what had waited")
+    assert installation.leader() == leader
+    check_everything(installation, load.db)
+
+
+def test_zookeeper_without_majority_stops_planning_and_loses_nothing(installation, healing):
+    load = start(installation, schedulers=2)
+    _, generation = installation.leader()
+    healing.fault("kill", "zk2", "zk3")
+    down = load.now()
+    load.last(seconds(10, 60))
+    # The lease ends before the session would; nothing is decided after it (I8).
+    last = load.one("SELECT max(planned_at) FROM reports.occurrence")
+    assert (last - down).total_seconds() < SESSION_MS / 1000 + 1
+    assert load.one("SELECT count(*) FROM reports.job WHERE state = 'queued'") == 0, "workers go on"
+    healing.fault("start", "zk2", "zk3")
+    load.wait_until(lambda: load.one("SELECT max(planned_at) FROM reports.occurrence") > last, 40, "planning goes on")
+    assert installation.leader()[1] >= generation
+    check_everything(installation, load.db)
+
+
+def test_killed_postgresql_is_found_again_by_all_and_nothing_is_lost(installation, healing):
+    load = start(installation, schedulers=2)
+    leader = installation.leader()
+    healing.fault("kill", "pg")
+    load.last(seconds(2, 30))
+    healing.fault("start", "pg")
+    load.reconnect()
+    load.wait_flowing()
+    if seconds(2, 30) < 15:  # database_unhealthy_ms: so long it keeps its place
+        assert installation.leader() == leader
+    check_everything(installation, load.db)
+    for name, in load.db.execute("SELECT DISTINCT name FROM reports.worker WHERE state = 'alive'"):
+        assert name.startswith("worker-")
+    assert one(load.db, "SELECT count(*) FROM reports.fence_rejection") == 0
+
+
+def test_everything_is_restarted_one_by_one_under_load(installation, healing):
+    load = start(installation, schedulers=2)
+    for name in ("scheduler-1", "scheduler-2", "worker-1", "worker-2"):
+        daemon = next(d for d in installation.daemons if d.name == name)
+        assert daemon.stop(60) == 0
+        daemon.start()
+        load.wait_for_leader()
+        load.wait_flowing(5)
+    for service in ("zk1", "zk2", "zk3", "kafka", "pg"):
+        healing.fault("term", service)
+        healing.fault("start", service)
+        if service == "pg":
+            load.reconnect()
+        load.wait_for_leader()
+        load.wait_flowing(seconds(5, 50))
+    check_everything(installation, load.db)

@@ -1,0 +1,501 @@
+"""HTTP of both daemons, asked by a client that is not ours."""
+
+import http.client
+import json
+import os
+import re
+import socket
+import ssl
+import subprocess
+import threading
+import time
+import uuid
+
+from harness import SESSION_MS
+from notify import StoppedThread, thread_of
+from proof import one
+
+TOKEN = "a-token-that-stands-in-no-log-4711"
+
+DEFINITIONS = """
+    INSERT INTO reports.report (name, kind) VALUES ('nothing', 'noop');
+    INSERT INTO reports.schedule (name, report, kind, rule) VALUES ('sales', 'nothing', 'once', '2999-01-01T00:00')"""
+
+
+class Answer:
+    def __init__(self, response):
+        self.status = response.status
+        self.headers = response.headers
+        self.text = response.read().decode()
+
+    @property
+    def json(self):
+        return json.loads(self.text)
+
+
+def port_of(daemon, installation):
+    """Where it listens, as its log says."""
+    def told():
+        return re.findall(r"HTTP listens.* port=(\d+)", daemon.log_text())
+
+    return int(installation.wait_until(told, 20, f"{daemon.name} listens")[-1])
+
+
+def ask(port, method, path, body=None, token=None, timeout=15):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    if body is not None:
+        headers["Content-Type"] = "application/json"
+    try:
+        connection.request(method, path, body=body if body is None or isinstance(body, (str, bytes))
+                           else json.dumps(body), headers=headers)
+        return Answer(connection.getresponse())
+    finally:
+        connection.close()
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def token_file(installation):
+    path = installation.directory / "token"
+    path.write_text(TOKEN + "\n", encoding="ascii")
+    path.chmod(0o600)
+    return str(path)
+
+
+def start_scheduler(installation, name, **settings):
+    """With a URL that is true, and a token. Returns (daemon, port)."""
+    port = free_port()
+    daemon = installation.start_scheduler(name, **{
+        "http_port": port, "advertised_url": f"http://127.0.0.1:{port}",
+        "http_token_file": token_file(installation), **settings})
+    return daemon, port_of(daemon, installation)
+
+
+def ready(port, path="/readyz"):
+    return ask(port, "GET", path).status == 200
+
+
+def wait_for_leader(installation, ports):
+    """The port among these that leads scope main."""
+    def leads():
+        found = [p for p in ports if ready(p, "/readyz?scope=main")]
+        return found[0] if len(found) == 1 else None
+
+    return installation.wait_until(leads, 40, "one replica says that it leads")
+
+
+def trigger(key, identity=None):
+    return {"id": identity or str(uuid.uuid4()), "kind": "trigger", "subject": "sales", "argument": key}
+
+
+def triggered(db):
+    return one(db, "SELECT count(*) FROM reports.occurrence WHERE schedule = 'sales'")
+
+
+def test_both_daemons_answer_probes_and_metrics(installation):
+    scheduler = installation.start_scheduler()
+    worker = installation.start_worker()
+    s, w = port_of(scheduler, installation), port_of(worker, installation)
+    installation.wait_until(lambda: ready(s) and ready(w), 40, "both are ready")
+    for port in (s, w):
+        assert ask(port, "GET", "/livez").json["live"] is True
+        metrics = ask(port, "GET", "/metrics")
+        assert metrics.status == 200
+        assert metrics.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+        head = ask(port, "HEAD", "/livez")
+        assert (head.status, head.text) == (200, "")
+        assert ask(port, "GET", "/nothing-here").status == 404
+        wrong = ask(port, "POST", "/livez", body="{}")
+        assert (wrong.status, wrong.headers["Allow"]) == (405, "GET, HEAD")
+    assert {x["loop"] for x in ask(s, "GET", "/livez").json["loops"]} == {
+        "main loop", "coordination", "scope main", "requests"}
+    assert {x["loop"] for x in ask(w, "GET", "/livez").json["loops"]} == {
+        "guard", "heartbeat", "intake", "outcomes"}
+    assert ask(w, "GET", "/").status == 404  # the page is the scheduler's
+    assert ask(w, "POST", "/requests", body="{}").status == 404
+
+
+def test_readyz_tells_leader_from_follower_and_unknown_scope(installation):
+    (_, a), (_, b) = start_scheduler(installation, "one"), start_scheduler(installation, "two")
+    leader = wait_for_leader(installation, [a, b])
+    follower = b if leader == a else a
+    installation.wait_until(lambda: ready(follower), 20, "the follower can take over")
+    led = ask(leader, "GET", "/readyz?scope=main").json["scopes"][0]
+    assert (led["state"], led["generation"]) == ("ACTIVE", installation.leader()[1])
+    names = {a: "one", b: "two"}
+    for port in (leader, follower):  # both know who leads
+        installation.wait_until(lambda p=port: f"<td>{names[leader]}</td>" in ask(p, "GET", "/").text, 20,
+                                "the page names the leader")
+    told = ask(follower, "GET", "/readyz?scope=main")
+    assert told.status == 503
+    assert told.json["scopes"][0]["state"] == "FOLLOWING"
+    assert "does not lead" in told.json["scopes"][0]["why"]
+    assert ask(follower, "GET", "/readyz?scope=nowhere").status == 404
+
+
+def test_follower_sends_requests_to_the_leader_and_the_leader_answers(installation):
+    db = installation.connect()
+    db.execute(DEFINITIONS)
+    (_, a), (_, b) = start_scheduler(installation, "one"), start_scheduler(installation, "two")
+    leader = wait_for_leader(installation, [a, b])
+    follower = b if leader == a else a
+    wish = trigger("by-http")
+    moved = ask(follower, "POST", "/requests", body=wish, token=TOKEN)
+    assert (moved.status, moved.headers["Location"]) == (307, f"http://127.0.0.1:{leader}/requests")
+    assert one(db, "SELECT count(*) FROM reports.request") == 0  # it has not acted
+    done = ask(leader, "POST", "/requests", body=wish, token=TOKEN)
+    assert (done.status, done.json["state"]) == (200, "done"), done.text
+    assert triggered(db) == 1
+    # Anybody may look it up, at any replica.
+    for port in (leader, follower):
+        seen = ask(port, "GET", f"/requests/{wish['id']}")
+        assert seen.status == 200
+        assert (seen.json["state"], seen.json["subject"], seen.json["argument"]) == ("done", "sales", "by-http")
+    assert ask(leader, "GET", f"/requests/{uuid.uuid4()}").status == 404
+    assert ask(leader, "GET", "/requests/not-a-uuid").status == 404
+
+
+def test_repeated_id_gets_the_first_answer_also_from_the_next_leader(installation):
+    db = installation.connect()
+    db.execute(DEFINITIONS)
+    first, a = start_scheduler(installation, "one")
+    wait_for_leader(installation, [a])
+    wish = trigger("once-only")
+    answers = [ask(a, "POST", "/requests", body=wish, token=TOKEN) for _ in range(2)]
+    assert [x.status for x in answers] == [200, 200]
+    assert answers[0].json == answers[1].json
+    other = ask(a, "POST", "/requests", body={**wish, "argument": "another-key"}, token=TOKEN)
+    assert other.status == 409 and "used for something else" in other.text
+    assert first.stop() == 0
+    _, b = start_scheduler(installation, "two")
+    wait_for_leader(installation, [b])
+    assert ask(b, "POST", "/requests", body=wish, token=TOKEN).json == answers[0].json
+    assert triggered(db) == 1
+
+
+def test_without_a_leader_nothing_is_asked_and_the_client_is_told_when_to_come_back(installation):
+    db = installation.connect()
+    db.execute(DEFINITIONS)
+    db.execute("INSERT INTO reports.scope (name) VALUES ('elsewhere')")
+    db.execute("INSERT INTO reports.schedule (name, scope, report, kind, rule) "
+               "VALUES ('far', 'elsewhere', 'nothing', 'once', '2999-01-01T00:00')")
+    _, a = start_scheduler(installation, "one")
+    wait_for_leader(installation, [a])
+    away = ask(a, "POST", "/requests", body={**trigger("k"), "subject": "far"}, token=TOKEN)
+    assert (away.status, away.headers["Retry-After"]) == (503, "1")
+    assert "elsewhere" in away.text and "no leader" in away.text
+    assert one(db, "SELECT count(*) FROM reports.request") == 0
+
+
+def test_leader_without_a_url_is_named_but_not_redirected_to(installation):
+    db = installation.connect()
+    db.execute(DEFINITIONS)
+    _, a = start_scheduler(installation, "one", advertised_url="")
+    wait_for_leader(installation, [a])
+    _, b = start_scheduler(installation, "two")
+    installation.wait_until(lambda: ready(b), 20, "the second can take over")
+    away = ask(b, "POST", "/requests", body=trigger("k"), token=TOKEN)
+    assert away.status == 503 and "advertised_url" in away.text
+
+
+def test_token_is_demanded_and_stands_in_no_log(installation):
+    db = installation.connect()
+    db.execute(DEFINITIONS)
+    open_daemon, open_port = start_scheduler(installation, "one", http_token_file="")
+    wait_for_leader(installation, [open_port])
+    refused = ask(open_port, "POST", "/requests", body=trigger("k"), token=TOKEN)
+    assert refused.status == 403 and "http_token_file" in refused.text
+    assert open_daemon.stop() == 0
+    daemon, port = start_scheduler(installation, "two")
+    wait_for_leader(installation, [port])
+    for wrong in (None, "wrong", TOKEN + "x", TOKEN[:-1]):
+        answer = ask(port, "POST", "/requests", body=trigger("k"), token=wrong)
+        assert (answer.status, answer.headers["WWW-Authenticate"]) == (401, "Bearer")
+    assert one(db, "SELECT count(*) FROM reports.request") == 0
+    assert ask(port, "POST", "/requests", body=trigger("k"), token=TOKEN).status == 200
+    with open(f"/proc/{daemon.pid}/cmdline", "rb") as words, open(f"/proc/{daemon.pid}/environ", "rb") as variables:
+        assert TOKEN.encode() not in words.read() + variables.read()
+    for d in (open_daemon, daemon):
+        assert TOKEN not in d.log_text()
+
+
+def test_what_is_wrong_with_a_request_is_said_by_its_member(installation):
+    db = installation.connect()
+    db.execute(DEFINITIONS)
+    _, port = start_scheduler(installation, "one")
+    wait_for_leader(installation, [port])
+    good = trigger("k")
+    cases = [
+        ("{", 400, "not JSON"),
+        ("[]", 400, "object"),
+        ({**good, "id": "5"}, 400, "id:"),
+        ({**good, "kind": "explode"}, 400, "kind:"),
+        ({**good, "kind": "backfill"}, 501, "not built yet"),
+        ({**good, "kind": "handoff"}, 501, "not built yet"),
+        ({**good, "subject": 5}, 400, "subject:"),
+        ({**good, "subject": "x" * 500}, 400, "subject:"),
+        ({**good, "argument": []}, 400, "argument:"),
+        ({**good, "timeout_s": 0}, 400, "timeout_s:"),
+        ({**good, "surprise": 1}, 400, "not known"),
+        ('{"id": 1, "id": 2}', 400, "not JSON"),
+        ({**good, "subject": "no-such-schedule"}, 404, "reportctl schedules"),
+        ({**good, "kind": "cancel", "subject": "sales:none"}, 404, "reportctl jobs"),
+        ({**good, "argument": "bad key"}, 400, "key"),
+    ]
+    for body, status, part in cases:
+        answer = ask(port, "POST", "/requests", body=body, token=TOKEN)
+        assert answer.status == status and part in answer.json["error"], f"{body}: {answer.status} {answer.text}"
+    assert one(db, "SELECT count(*) FROM reports.request") == 0
+    assert ask(port, "POST", "/requests", body="x" * 65537, token=TOKEN).status == 413
+
+
+def test_pause_and_resume_over_http_act_on_the_schedule(installation):
+    db = installation.connect()
+    db.execute(DEFINITIONS)
+    _, port = start_scheduler(installation, "one")
+    wait_for_leader(installation, [port])
+    for kind, paused in (("pause", True), ("resume", False)):
+        wish = {"id": str(uuid.uuid4()), "kind": kind, "subject": "sales"}
+        answer = ask(port, "POST", "/requests", body=wish, token=TOKEN)
+        assert (answer.status, answer.json["state"]) == (200, "done"), answer.text
+        assert one(db, "SELECT paused FROM reports.schedule WHERE name = 'sales'") is paused
+
+
+def test_refused_request_is_409_with_the_answer(installation):
+    db = installation.connect()
+    db.execute(DEFINITIONS)
+    _, port = start_scheduler(installation, "one")
+    installation.start_worker()
+    wait_for_leader(installation, [port])
+    assert ask(port, "POST", "/requests", body=trigger("k"), token=TOKEN).status == 200
+    installation.wait_until(lambda: one(db, "SELECT state FROM reports.job") == "succeeded", 20, "the job has run")
+    wish = {"id": str(uuid.uuid4()), "kind": "cancel", "subject": "sales:k"}
+    answer = ask(port, "POST", "/requests", body=wish, token=TOKEN)
+    assert (answer.status, answer.json["state"]) == (409, "refused"), answer.text
+    assert "succeeded" in answer.json["answer"]
+
+
+def test_request_that_cannot_be_carried_out_yet_is_202_with_its_place(installation):
+    db = installation.connect()
+    db.execute(DEFINITIONS)
+    _, port = start_scheduler(installation, "one")
+    wait_for_leader(installation, [port])
+    wish = {"id": str(uuid.uuid4()), "kind": "pause", "subject": "sales"}
+    with installation.connect().transaction() as _, db.transaction():
+        db.execute("SELECT FROM reports.schedule WHERE name = 'sales' FOR UPDATE")
+        answer = ask(port, "POST", "/requests", body=wish, token=TOKEN)
+        assert (answer.status, answer.json["state"]) == (202, "pending"), answer.text
+        assert answer.headers["Location"] == f"/requests/{wish['id']}"
+        assert ask(port, "GET", answer.headers["Location"]).json["state"] == "pending"
+    installation.wait_until(lambda: ask(port, "GET", f"/requests/{wish['id']}").json["state"] == "done", 20,
+                            "the request is carried out once the row is free")
+
+
+def test_slow_client_is_cut_and_delays_nobody(installation):
+    _, port = start_scheduler(installation, "one")
+    began = time.monotonic()
+    with socket.create_connection(("127.0.0.1", port)) as slow:
+        slow.settimeout(0.2)
+        slow.sendall(b"POST /requests HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
+        cut = False
+        while not cut and time.monotonic() < began + 20:
+            assert ask(port, "GET", "/livez", timeout=2).status == 200
+            try:
+                slow.sendall(b"x")
+                cut = slow.recv(1) == b""
+            except TimeoutError:
+                pass
+            except OSError:
+                cut = True
+        assert cut and 9 < time.monotonic() - began < 14
+
+
+def test_database_that_hangs_is_told_in_bounded_time_and_probes_go_on(installation):
+    db = installation.connect()
+    db.execute(DEFINITIONS)
+    (_, a), (_, b) = start_scheduler(installation, "one"), start_scheduler(installation, "two")
+    leader = wait_for_leader(installation, [a, b])
+    follower = b if leader == a else a
+    installation.wait_until(lambda: ready(follower), 20, "the follower can take over")
+    assert ask(leader, "POST", "/requests", body=trigger("before"), token=TOKEN).status == 200
+    wish = trigger("during")
+    installation.stack.fault("stop", "pg")
+    try:
+        for port in (leader, follower, leader):
+            began = time.monotonic()
+            away = ask(port, "POST", "/requests", body=wish, token=TOKEN)
+            assert away.status == 503 and away.headers["Retry-After"] == "1", away.text
+            assert time.monotonic() - began < 8
+            began = time.monotonic()
+            assert ask(port, "GET", "/metrics").status == 200
+            assert ask(port, "GET", "/").status == 200
+            assert time.monotonic() - began < 1
+        installation.wait_until(lambda: not ready(follower), 20, "the follower says that it has no database")
+        why = ask(follower, "GET", "/readyz").json["scopes"][0]
+        assert not why["database"] and why["problem"]
+        installation.wait_until(lambda: not ready(leader, "/readyz?scope=main"), 40, "the leader gives up")
+        for port in (leader, follower):  # the loops turn: restarting the process would mend nothing
+            live = ask(port, "GET", "/livez")
+            assert live.status == 200, live.text
+    finally:
+        installation.stack.fault("cont", "pg")
+    leader = wait_for_leader(installation, [a, b])
+
+    def answered():  # as Retry-After says: again, with the same id
+        answer = ask(leader, "POST", "/requests", body=wish, token=TOKEN)
+        return answer if answer.status != 503 else None
+
+    done = installation.wait_until(answered, 10, "the request is answered")
+    assert (done.status, done.json["state"]) == (200, "done"), done.text
+    assert triggered(db) == 2
+
+
+def test_readiness_follows_a_takeover(installation):
+    (first, a), (_, b) = start_scheduler(installation, "one"), start_scheduler(installation, "two")
+    leader = wait_for_leader(installation, [a, b])
+    killed, other = (first, b) if leader == a else (installation.daemons[1], a)
+    installation.wait_until(lambda: ready(other), 20, "the other can take over")
+    generation = installation.leader()[1]
+    killed.kill()
+    installation.wait_until(lambda: ready(other, "/readyz?scope=main"), SESSION_MS / 1000 + 10, "it has taken over")
+    assert ask(other, "GET", "/readyz?scope=main").json["scopes"][0]["generation"] > generation
+
+
+def test_loop_that_stands_still_is_named_by_livez(installation):
+    scheduler = installation.start_scheduler(stuck_ms=10000, drain_ms=1000, database_connect_ms=2000)
+    worker = installation.start_worker(stuck_ms=30000)
+    ports = port_of(scheduler, installation), port_of(worker, installation)
+    installation.wait_until(lambda: all(map(ready, ports)), 40, "both are ready")
+
+    def still(port):
+        answer = ask(port, "GET", "/livez")
+        names = [x["loop"] for x in answer.json["loops"] if not x["turns"]]
+        assert (answer.status == 200) == answer.json["live"] == (not names)
+        return names
+
+    with StoppedThread(thread_of(scheduler.pid, "scope")), StoppedThread(thread_of(worker.pid, "heartbeat")):
+        installation.wait_until(lambda: still(ports[0]), 20, "the scheduler names a loop")
+        assert still(ports[0]) == ["scope main"]
+        installation.wait_until(lambda: still(ports[1]), 40, "the worker names a loop")
+        assert still(ports[1]) == ["heartbeat"]
+    installation.wait_until(lambda: not still(ports[0]) and not still(ports[1]), 10, "both turn again")
+
+
+def test_worker_that_stops_is_live_but_not_ready(installation):
+    script = installation.directory / "script.sh"
+    script.write_text("#!/bin/sh\nwhile [ ! -e " + str(installation.directory / "go") + " ]; do sleep 0.1; done\n")
+    script.chmod(0o755)
+    db = installation.connect()
+    db.execute("INSERT INTO reports.report (name, kind, program, format) VALUES ('script', 'program', 'script', 'txt');"
+               "INSERT INTO reports.schedule (name, report, kind, rule) VALUES ('sales', 'script', 'once', '2999-01-01T00:00')")
+    _, port = start_scheduler(installation, "one")
+    worker = installation.start_worker(programs=[{"name": "script", "arguments": [str(script)]}])
+    probe = port_of(worker, installation)
+    wait_for_leader(installation, [port])
+    assert ask(port, "POST", "/requests", body=trigger("k"), token=TOKEN).status == 200
+    installation.wait_until(lambda: ask(probe, "GET", "/readyz").json["running"] == 1, 20, "the job runs")
+    worker.process.terminate()
+    installation.wait_until(lambda: not ready(probe), 10, "it is not ready any more")
+    told = ask(probe, "GET", "/readyz").json
+    assert told["draining"] and told["registered"] and "stopping" in told["why"]
+    assert ask(probe, "GET", "/livez").status == 200
+    (installation.directory / "go").touch()
+    assert worker.process.wait(30) == 0
+
+
+def test_https_serves_what_http_did_and_nothing_in_clear_text(installation):
+    certificate, key = (str(installation.directory / f"http.{x}") for x in ("crt", "key"))
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                    "-keyout", key, "-out", certificate, "-days", "2", "-subj", "/CN=test",
+                    "-addext", "subjectAltName=IP:127.0.0.1"], check=True, capture_output=True, umask=0o077)
+    tls = {"http_tls_certificate_file": certificate, "http_tls_key_file": key}
+    daemons = installation.start_scheduler(**tls), installation.start_worker(**tls)
+    context = ssl.create_default_context(cafile=certificate)
+    for daemon in daemons:
+        port = port_of(daemon, installation)
+        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=context)
+        connection.request("GET", "/livez")
+        assert connection.getresponse().status == 200
+        connection.close()
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as plain:
+            plain.sendall(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+            try:
+                said = plain.recv(1000)
+            except ConnectionError:
+                said = b""
+            assert b"live" not in said and not said.startswith(b"HTTP")
+    os.chmod(key, 0o644)
+    refused = installation.start_scheduler("open-key", **tls)
+    assert refused.process.wait(20) == 2
+    assert "http_tls_key_file" in refused.log_text() and "chmod 600" in refused.log_text()
+    installation.daemons.remove(refused)
+
+
+def test_flood_of_requests_delays_neither_planning_nor_probes(installation):
+    db = installation.connect()
+    db.execute(DEFINITIONS)
+    db.execute("INSERT INTO reports.schedule (name, report, kind, rule) VALUES ('tick', 'nothing', 'interval', '1 second')")
+    _, port = start_scheduler(installation, "one")
+    wait_for_leader(installation, [port])
+    began = one(db, "SELECT clock_timestamp()")
+    over = threading.Event()
+    told = []
+
+    def flood():
+        while not over.is_set():
+            try:
+                told.append(ask(port, "POST", "/requests", body=trigger(None), token=TOKEN).status)
+            except OSError as e:
+                told.append(e)
+
+    clients = [threading.Thread(target=flood) for _ in range(90)]  # more than may wait at once
+    for c in clients:
+        c.start()
+    try:
+        installation.wait_until(lambda: one(
+            db, "SELECT count(*) FROM reports.occurrence WHERE schedule = 'tick' AND scheduled_for > %s", (began,)) >= 6,
+            30, "six ticks are planned")
+        asked = time.monotonic()
+        assert ask(port, "GET", "/livez").status == 200
+        assert time.monotonic() - asked < 2
+    finally:
+        over.set()
+        for c in clients:
+            c.join()
+    assert set(told) <= {200, 202, 503} and told.count(200) > 50, {x: told.count(x) for x in set(map(str, told))}
+    assert triggered(db) == one(db, "SELECT count(*) FROM reports.request WHERE state = 'done'") >= told.count(200)
+    late = one(db, "SELECT max(planned_at - scheduled_for) FROM reports.occurrence WHERE schedule = 'tick' "
+                   "AND scheduled_for > %s", (began,))
+    assert late.total_seconds() < 1, late
+
+
+def test_port_in_use_ends_the_start_and_names_the_setting(installation):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        daemon = installation.start_scheduler(http_port=taken.getsockname()[1])
+        assert daemon.process.wait(20) == 2
+    assert "http_port: cannot listen on 127.0.0.1 port" in daemon.log_text()
+    installation.daemons.remove(daemon)
+
+
+def test_no_address_means_no_http(installation):
+    daemon = installation.start_scheduler(http_address="")
+    installation.wait_until(lambda: installation.leader() is not None, 40, "it leads all the same")
+    assert "HTTP listens" not in daemon.log_text()
+
+
+def test_page_shows_scopes_and_escapes_what_comes_from_elsewhere(installation):
+    _, port = start_scheduler(installation, "one", database="host=<b>no&such'host.invalid dbname=x user=report_scheduler")
+    page = installation.wait_until(
+        lambda: (lambda a: a if "no database" in a.text else None)(ask(port, "GET", "/")), 30, "the page shows the problem")
+    assert page.status == 200
+    assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+    assert "<td>main</td>" in page.text
+    assert "<b>" not in page.text and "<script" not in page.text

@@ -1,0 +1,180 @@
+/* What the scheduler's probes and page say about a state that no real process could be brought into
+ * at will. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "http_view.h"
+
+static struct scope_snapshot scope(const char *name, enum lifecycle_state state, bool database)
+{
+    struct scope_snapshot s = {.state = state, .has_database = database, .generation = 42};
+    (void)snprintf(s.name, sizeof s.name, "%s", name);
+    return s;
+}
+
+static struct view *view_of(struct scope_snapshot first, struct scope_snapshot second)
+{
+    struct view *v = calloc(1, sizeof *v);
+    assert_non_null(v);
+    v->now = (instant){INT64_C(3600) * 1000000000};
+    (void)snprintf(v->member, sizeof v->member, "one");
+    v->scopes[0] = first;
+    v->scopes[1] = second;
+    v->count = 2;
+    view_loop_add(v, "main loop", v->now, 1000);
+    return v;
+}
+
+static json_t *parsed(char *text)
+{
+    json_error_t trouble;
+    assert_non_null(text);
+    json_t *object = json_loads(text, 0, &trouble);
+    if (object == NULL) {
+        fail_msg("%s: %s", trouble.text, text);
+    }
+    free(text);
+    return object;
+}
+
+static void test_every_state_but_active_and_a_connected_follower_is_unready(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < LIFECYCLE_STATES; i++) {
+        for (int database = 0; database < 2; database++) {
+            enum lifecycle_state s = (enum lifecycle_state)i;
+            struct scope_snapshot scope_now = scope("main", s, database == 1);
+            const char *why = NULL;
+            bool active = s == LIFECYCLE_ACTIVE;
+            bool follows = s == LIFECYCLE_FOLLOWING && database == 1;
+            assert_int_equal(view_scope_is_ready(&scope_now, VIEW_READY_ANY, &why),
+                             active || follows);
+            assert_int_equal(why[0] == '\0', active || follows);
+            assert_int_equal(view_scope_is_ready(&scope_now, VIEW_READY_ACTIVE, &why), active);
+            assert_int_equal(why[0] == '\0', active);
+        }
+    }
+}
+
+static void test_one_unready_scope_makes_the_replica_unready(void **state)
+{
+    bool ready = true;
+    (void)state;
+    struct view *v =
+        view_of(scope("main", LIFECYCLE_ACTIVE, true), scope("other", LIFECYCLE_HELD, true));
+    json_t *object = parsed(view_readyz_json(v, NULL, &ready));
+    assert_false(ready);
+    assert_false(json_is_true(json_object_get(object, "ready")));
+    assert_int_equal(json_array_size(json_object_get(object, "scopes")), 2);
+    json_decref(object);
+    object = parsed(view_readyz_json(v, "main", &ready));
+    assert_true(ready);
+    assert_int_equal(json_array_size(json_object_get(object, "scopes")), 1);
+    json_decref(object);
+    free(v);
+}
+
+static void test_live_is_every_loop_and_the_late_one_is_named(void **state)
+{
+    (void)state;
+    struct view *v =
+        view_of(scope("main", LIFECYCLE_ACTIVE, true), scope("other", LIFECYCLE_FOLLOWING, true));
+    assert_true(view_is_live(v));
+    view_loop_add(v, "scope main", instant_add_ms(v->now, -30000), 30000);
+    view_loop_add(v, "scope other", instant_add_ms(v->now, 5), 30000); /* turned meanwhile */
+    view_loop_add(v, "starting", (instant){0}, 30000);
+    assert_false(view_is_live(v));
+    json_t *object = parsed(view_livez_json(v));
+    json_t *loops = json_object_get(object, "loops");
+    for (size_t i = 0; i < json_array_size(loops); i++) {
+        json_t *loop = json_array_get(loops, i);
+        const char *name = json_string_value(json_object_get(loop, "loop"));
+        assert_int_equal(json_is_true(json_object_get(loop, "turns")),
+                         strcmp(name, "scope main") != 0);
+    }
+    json_decref(object);
+    free(v);
+}
+
+static void test_scope_that_is_not_ours_is_not_found(void **state)
+{
+    (void)state;
+    struct view *v =
+        view_of(scope("main", LIFECYCLE_ACTIVE, true), scope("other", LIFECYCLE_FOLLOWING, true));
+    assert_int_equal(view_find(v, "other"), 1);
+    assert_true(view_find(v, "mai") == SIZE_MAX);
+    free(v);
+}
+
+static void test_page_escapes_every_text_and_shows_each_scope(void **state)
+{
+    size_t size = 0;
+    (void)state;
+    struct view *v =
+        view_of(scope("a\"b<i>", LIFECYCLE_FOLLOWING, false), scope("led", LIFECYCLE_ACTIVE, true));
+    (void)snprintf(v->member, sizeof v->member, "<one>");
+    (void)snprintf(v->scopes[0].problem, sizeof v->scopes[0].problem,
+                   "<script>alert('x' & \"y\")</script>");
+    v->leaders[0] = (struct request_leader){
+        .scope = "a\"b<i>", .incarnation = 3, .generation = 77, .leads = true};
+    (void)snprintf(v->leaders[0].member, sizeof v->leaders[0].member, "<boss>");
+    v->leader_count = 1;
+    v->leaders_at = instant_add_ms(v->now, -60000);
+    v->scopes[1].has_relay = true;
+    v->scopes[1].relay.published = 12345;
+    v->scopes[1].since = instant_add_ms(v->now, -3 * 60 * 1000);
+    char *page = view_page(v, "1.2.3<", &size);
+    assert_non_null(page);
+    assert_int_equal(strlen(page), size);
+    assert_null(strstr(page, "<script"));
+    assert_null(strstr(page, "<i>"));
+    assert_null(strstr(page, "<one>"));
+    assert_non_null(
+        strstr(page, "&lt;script&gt;alert(&#39;x&#39; &amp; &quot;y&quot;)&lt;/script&gt;"));
+    assert_non_null(strstr(page, "<td>a&quot;b&lt;i&gt;</td>"));
+    assert_non_null(strstr(page, "version 1.2.3&lt;"));
+    assert_non_null(strstr(page, ">3 min 0 s</td>"));
+    assert_non_null(strstr(page, "12345"));
+    assert_non_null(strstr(page, "<td>&lt;boss&gt;</td><td class=\"n\">3:77</td>"));
+    assert_non_null(strstr(page, "as the database named them 1 min 0 s ago"));
+    assert_non_null(strstr(page, "<td>&lt;one&gt;</td><td class=\"n\">0:42</td>")); /* led here */
+    assert_null(strstr(page, "http://")); /* nothing from elsewhere */
+    free(page);
+    free(v);
+}
+
+/* A server's error text may be in any encoding. */
+static void test_problem_that_is_not_utf8_does_not_spoil_the_answer(void **state)
+{
+    bool ready = false;
+    (void)state;
+    struct view *v =
+        view_of(scope("main", LIFECYCLE_ACTIVE, true), scope("other", LIFECYCLE_ACTIVE, true));
+    (void)snprintf(v->scopes[0].problem, sizeof v->scopes[0].problem, "caf\xe9");
+    json_t *object = parsed(view_readyz_json(v, NULL, &ready));
+    assert_true(ready);
+    assert_int_equal(json_array_size(json_object_get(object, "scopes")), 2);
+    json_decref(object);
+    free(v);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_state_but_active_and_a_connected_follower_is_unready),
+        cmocka_unit_test(test_one_unready_scope_makes_the_replica_unready),
+        cmocka_unit_test(test_live_is_every_loop_and_the_late_one_is_named),
+        cmocka_unit_test(test_scope_that_is_not_ours_is_not_found),
+        cmocka_unit_test(test_page_escapes_every_text_and_shows_each_scope),
+        cmocka_unit_test(test_problem_that_is_not_utf8_does_not_spoil_the_answer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
