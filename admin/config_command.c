@@ -30,13 +30,10 @@ static enum settings_kind settings_kind_of(const char *word)
 static enum status settings_check(enum settings_kind settings, const char *path, FILE *faults,
                                   struct error *err)
 {
-    struct scheduler_settings *scheduler = NULL;
-    struct worker_settings *worker = NULL;
-    enum status s = settings == SETTINGS_OF_WORKER
-                        ? worker_settings_load(path, &worker, faults, err)
-                        : scheduler_settings_load(path, &scheduler, faults, err);
-    free(scheduler);
-    free(worker);
+    void *judged = NULL;
+    enum status s = settings_read(settings == SETTINGS_OF_WORKER ? &worker_spec : &scheduler_spec,
+                                  path, &judged, faults, err);
+    free(judged); /* only what was said counts */
     return s;
 }
 

@@ -37,9 +37,11 @@ static enum exit_code topic_begin(struct invocation *in, struct topic_run *ret)
     if (path == NULL) {
         return EXIT_DONE;
     }
-    if (scheduler_settings_load(path, &ret->settings, NULL, &err) != STATUS_OK) {
+    void *settings = NULL;
+    if (settings_read(&scheduler_spec, path, &settings, NULL, &err) != STATUS_OK) {
         return command_fail(in, EXIT_USAGE, "%s", err.text);
     }
+    ret->settings = settings;
     items_take(ret->properties, &ret->settings->kafka_properties);
     items_take(ret->secret_files, &ret->settings->kafka_secret_files);
     ret->options.properties = ret->properties;

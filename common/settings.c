@@ -390,13 +390,6 @@ static enum status file_load(const struct settings_spec *spec, const char *path,
     return judge_verdict(&l, err);
 }
 
-enum status settings_load(const struct setting *table, size_t count, const char *path, void *out,
-                          FILE *faults, struct error *err)
-{
-    const struct settings_spec spec = {.table = table, .count = count};
-    return file_load(&spec, path, out, faults, err);
-}
-
 enum status settings_read(const struct settings_spec *spec, const char *path, void **ret_settings,
                           FILE *lines, struct error *err)
 {

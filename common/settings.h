@@ -50,6 +50,10 @@ struct setting {
     size_t field_count, element_size, capacity, count_offset; /* count_offset: a size_t field */
 };
 
+/* The place of a field in a row. */
+#define SETTING_AT(type, member)                                                                   \
+    .offset = offsetof(type, member), .size = sizeof(((type *)0)->member)
+
 struct settings_judge; /* takes faults while one file is judged */
 
 /* A program's settings. */
@@ -97,12 +101,6 @@ struct settings_change {
  * most SETTINGS_CHANGES_MAX, in the table's order. */
 size_t settings_merge(const struct settings_spec *spec, const void *current, void *fresh,
                       struct settings_change ret_changes[SETTINGS_CHANGES_MAX]);
-
-/* Fill *out (zeroed by the caller) from `path` and the defaults. Each fault is one line on
- * `faults` (may be NULL). Returns: OK; INVALID with err naming the first fault and the number of
- * faults; NOT_FOUND when the file cannot be read. *out is unspecified unless OK. */
-MUST_USE enum status settings_load(const struct setting *table, size_t count, const char *path,
-                                   void *out, FILE *faults, struct error *err);
 
 /* The reference page (Markdown) of a table. */
 void settings_print_reference(const struct setting *table, size_t count, FILE *to);

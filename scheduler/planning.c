@@ -111,6 +111,7 @@ static enum status tend(struct planning *p, struct error *err)
     }
     p->result.outbox = p->result.outbox || t.released > 0;
     p->tended_at = now;
+    p->may_wait = t.held_back > 0;
     int64_t wait = t.held_back > 0 || t.running > 0 ? TEND_MS : TEND_IDLE_MS;
     if (!utc_is_none(t.next_release) && t.next_release.us - t.now.us < wait * 1000) {
         int64_t us = t.next_release.us - t.now.us;
@@ -285,7 +286,8 @@ enum status planning_step(struct planning *p, const struct authority *a, struct 
     if (notified) {
         p->look_at = now;
         /* Outcomes notify when something waits: a narrow queue lives on how soon it is seen to. */
-        p->tend_at = instant_min(p->tend_at, instant_add_ms(p->tended_at, RELEASE_MS));
+        int64_t soon = p->may_wait ? RELEASE_MS : TEND_MS;
+        p->tend_at = instant_min(p->tend_at, instant_add_ms(p->tended_at, soon));
     }
     if (s == STATUS_OK && !instant_before(now, p->look_at)) {
         s = look(p, err);

@@ -104,7 +104,8 @@ static enum status request_answer(struct planning *p, const struct request_row *
     }
     rest_forget(&p->request_rest, q->id);
     p->writes++;
-    p->result.outbox = true; /* it may have let something go */
+    p->result.outbox = true; /* it may have let something go, or made something that waits */
+    p->may_wait = true;
     log_event(LOG_LEVEL_INFO, "request answered",
               "scope=%s request=%s kind=%s subject=%s answer=%s", p->authority->scope, q->id,
               q->kind, log_quote(q->subject).text, log_quote(answer.text).text);

@@ -39,6 +39,7 @@ struct planning {
     instant look_at; /* when changes and requests are looked at again */
     instant tend_at;
     instant tended_at;
+    bool may_wait; /* work may wait for room or its turn: the last round saw some, or made since */
     struct retention retention;
 
     /* of the step that runs */

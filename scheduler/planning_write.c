@@ -219,6 +219,7 @@ static enum status entries_write(struct planning *p, size_t begin, size_t end, s
     p->writes += written.rows.count > 0 ? 1 : 0;
     p->result.planned += (unsigned)written.planned;
     p->result.outbox = p->result.outbox || written.planned > 0;
+    p->may_wait = p->may_wait || written.planned > 0;
     p->batch_limit *= 2;
     if (p->batch_limit > p->options.batch_schedules) {
         p->batch_limit = p->options.batch_schedules;

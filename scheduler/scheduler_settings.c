@@ -1,19 +1,18 @@
 #include "scheduler_settings.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "coord.h"
 #include "dispatch.h"
-#include "notify.h"
 #include "settings_form.h"
+#include "settings_shared.h"
 #include "store.h"
 
-#define AT(member)                                                                                 \
-    .offset = offsetof(struct scheduler_settings, member),                                         \
-    .size = sizeof(((struct scheduler_settings *)0)->member)
+#define AT(member)   SETTING_AT(struct scheduler_settings, member)
 #define COUNT(table) (sizeof(table) / sizeof(table)[0])
 
 /* table: exempt from the length limit */
@@ -36,14 +35,7 @@ static const struct setting scheduler_table[] = {
          "Where others reach this replica's HTTP server, as \"http://host:port\" without a path: "
          "another replica sends requests for the leader there. Empty: they wait for a leader that "
          "has one."},
-    {.key = "http_address",
-     .type = SETTING_TEXT,
-     AT(http_address),
-     .unit = "",
-     .fallback = "127.0.0.1",
-     .form = form_address,
-     .why = "Address that the HTTP server listens on, as numbers; 0.0.0.0 or :: for all. Beyond "
-            "this host use TLS. Empty: no HTTP."},
+    SHARED_HTTP_ADDRESS(struct scheduler_settings),
     {.key = "http_port",
      .type = SETTING_INT,
      AT(http_port),
@@ -64,21 +56,8 @@ static const struct setting scheduler_table[] = {
      .why =
          "File (mode 0600) with the bearer token that POST /requests must bring; the same on all "
          "replicas. Empty: requests that change something are refused."},
-    {.key = "http_tls_certificate_file",
-     .type = SETTING_TEXT,
-     AT(http_tls_certificate_file),
-     .unit = "",
-     .fallback = "",
-     .form = form_absolute_path,
-     .why = "PEM file with the certificate chain; HTTP is then HTTPS only. Needs http_tls_key_file "
-            "as well."},
-    {.key = "http_tls_key_file",
-     .type = SETTING_TEXT,
-     AT(http_tls_key_file),
-     .unit = "",
-     .fallback = "",
-     .form = form_absolute_path,
-     .why = "PEM file with the private key, readable by the daemon only."},
+    SHARED_HTTP_TLS_CERTIFICATE_FILE(struct scheduler_settings),
+    SHARED_HTTP_TLS_KEY_FILE(struct scheduler_settings),
     {.key = "zookeeper",
      .type = SETTING_TEXT,
      AT(zookeeper),
@@ -139,15 +118,7 @@ static const struct setting scheduler_table[] = {
      .form = store_tcp_conninfo_check,
      .why = "libpq connection string, by TCP, with user=report_scheduler. No pooler in transaction "
             "mode in between."},
-    {.key = "database_password_file",
-     .type = SETTING_TEXT,
-     AT(database_password_file),
-     .unit = "",
-     .fallback = "",
-     .form = form_absolute_path,
-     .around = around_secret_file,
-     .why =
-         "File (mode 0600) with the password. Empty: none is sent. Read again at every connect."},
+    SHARED_DATABASE_PASSWORD_FILE(struct scheduler_settings),
     {.key = "database_connect_ms",
      .type = SETTING_INT,
      AT(database_connect_ms),
@@ -217,30 +188,9 @@ static const struct setting scheduler_table[] = {
      .form = form_kafka_brokers,
      .why = "host:port,host:port of Kafka. Kafka being away delays nothing but the hint to the "
             "workers."},
-    {.key = "kafka_topic",
-     .type = SETTING_TEXT,
-     AT(kafka_topic),
-     .unit = "",
-     .fallback = "report.dispatch.v1",
-     .form = form_kafka_topic,
-     .why = "Topic of the dispatch messages; the same as in worker.conf."},
-    {.key = "kafka_properties",
-     .type = SETTING_LIST,
-     AT(kafka_properties),
-     .unit = "",
-     .fallback = "",
-     .secret = true,
-     .form = dispatch_property_check,
-     .why = "Further librdkafka properties, key=value: TLS and SASL. Secrets: kafka_secret_files."},
-    {.key = "kafka_secret_files",
-     .type = SETTING_LIST,
-     AT(kafka_secret_files),
-     .unit = "",
-     .fallback = "",
-     .form = dispatch_secret_file_check,
-     .around = dispatch_secret_file_around,
-     .why = "Secret librdkafka properties, property=/path of a file (mode 0600) with the value: "
-            "\"sasl.password=/etc/report-scheduler/kafka.password\". Read for each new client."},
+    SHARED_KAFKA_TOPIC(struct scheduler_settings),
+    SHARED_KAFKA_PROPERTIES(struct scheduler_settings),
+    SHARED_KAFKA_SECRET_FILES(struct scheduler_settings),
     {.key = "relay_window",
      .type = SETTING_INT,
      AT(relay_window),
@@ -289,14 +239,7 @@ static const struct setting scheduler_table[] = {
      .fallback = "5000",
      .why = "How often each replica reads the database's facts for the metrics, whoever leads: one "
             "statement of some milliseconds. Facts older than three times this vanish."},
-    {.key = "log_level",
-     .type = SETTING_TEXT,
-     AT(log_level),
-     .unit = "",
-     .fallback = "info",
-     .form = form_log_level,
-     .reloadable = true,
-     .why = "error, warn, info or debug."},
+    SHARED_LOG_LEVEL(struct scheduler_settings),
 };
 
 /* ---- what the host supplies ---- */
@@ -344,14 +287,7 @@ static void scopes_check(const struct scheduler_settings *s, struct settings_jud
         settings_fault(judge, "scopes", "has %zu scopes; write at most %d", s->scopes.count,
                        COORD_SCOPES_MAX);
     }
-    for (size_t i = 1; i < s->scopes.count; i++) {
-        for (size_t k = 0; k < i; k++) {
-            if (strcmp(s->scopes.items[i], s->scopes.items[k]) == 0) {
-                settings_fault(judge, "scopes", "\"%s\" is named twice; remove one",
-                               s->scopes.items[i]);
-            }
-        }
-    }
+    shared_check_names(judge, "scopes", &s->scopes);
 }
 
 /* The lease begins when a quorum write is sent, and must be renewed twice before it can end. */
@@ -427,30 +363,6 @@ static void stop_check(const struct scheduler_settings *s, struct settings_judge
     }
 }
 
-static void tls_check(const struct scheduler_settings *s, struct settings_judge *judge)
-{
-    if (s->http_tls_certificate_file[0] != '\0' && s->http_tls_key_file[0] == '\0') {
-        settings_fault(judge, "http_tls_certificate_file",
-                       "has no key beside it; write http_tls_key_file as well");
-    } else if (s->http_tls_key_file[0] != '\0' && s->http_tls_certificate_file[0] == '\0') {
-        settings_fault(judge, "http_tls_key_file",
-                       "has no certificate beside it; write http_tls_certificate_file as well");
-    }
-}
-
-/* What this process's unit allows. Both are said by systemd itself; without it there is no bound.
- */
-static void unit_check(const struct scheduler_settings *s, struct settings_judge *judge)
-{
-    int64_t watchdog_ms = notify_watchdog_ms();
-    if (watchdog_ms > 0 && settings_sound(judge, "stuck_ms") && s->stuck_ms >= watchdog_ms) {
-        settings_warn(judge, "stuck_ms",
-                      "%lld is not below WatchdogSec of the unit (%lld ms): a stuck scope is "
-                      "killed before it could step down; raise WatchdogSec in a drop-in",
-                      (long long)s->stuck_ms, (long long)watchdog_ms);
-    }
-}
-
 static void scheduler_check(const void *settings, struct settings_judge *judge)
 {
     const struct scheduler_settings *s = settings;
@@ -458,8 +370,8 @@ static void scheduler_check(const void *settings, struct settings_judge *judge)
     lease_check(s, judge);
     statement_check(s, judge);
     stop_check(s, judge);
-    tls_check(s, judge);
-    unit_check(s, judge);
+    shared_check_tls(judge, s->http_tls_certificate_file, s->http_tls_key_file);
+    shared_check_watchdog(judge, s->stuck_ms, "a stuck scope is killed before it could step down");
 }
 
 static void scheduler_complete(void *settings)
@@ -477,14 +389,3 @@ const struct settings_spec scheduler_spec = {
     .check = scheduler_check,
     .complete = scheduler_complete,
 };
-
-enum status scheduler_settings_load(const char *path, struct scheduler_settings **ret_settings,
-                                    FILE *lines, struct error *err)
-{
-    void *settings = NULL;
-    enum status s = settings_read(&scheduler_spec, path, &settings, lines, err);
-    if (s == STATUS_OK) {
-        *ret_settings = settings;
-    }
-    return s;
-}

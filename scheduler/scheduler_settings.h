@@ -4,8 +4,6 @@
 #ifndef RS_SCHEDULER_SETTINGS_H
 #define RS_SCHEDULER_SETTINGS_H
 
-#include <stdio.h>
-
 #include "ident.h"
 #include "settings.h"
 
@@ -46,12 +44,7 @@ struct scheduler_settings {
     char log_level[8];
 };
 
-/* The table and its rules. Each row's meaning is in scheduler_settings.c. */
+/* The table and its rules, for settings_read; what it returns is a struct scheduler_settings. */
 extern const struct settings_spec scheduler_spec;
-
-/* settings_read with this program's type. Owns: free(*ret_settings). */
-MUST_USE enum status scheduler_settings_load(const char *path,
-                                             struct scheduler_settings **ret_settings, FILE *lines,
-                                             struct error *err);
 
 #endif

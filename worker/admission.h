@@ -5,9 +5,9 @@
  * milliseconds and resuming after a pause costs a fetch (librdkafka drops what it had fetched).
  * After PAUSE_AFTER_MS without one: pause the topic; after SHED_AFTER_MS let the messages pass
  * unclaimed: their jobs stay queued and are pulled by whoever is free. A free slot and no message
- * for pull_idle_ms (up to twice it): pull, and now and then under steady messages as well, for a job
- * whose own message was lost. A pull that came back full means more is waiting: pull
- * again at once. */
+ * for pull_idle_ms (up to twice it): pull, and now and then under steady messages as well, for a
+ * job whose own message was lost. A pull that came back full means more is waiting: pull again at
+ * once. */
 #ifndef RS_ADMISSION_H
 #define RS_ADMISSION_H
 

@@ -13,7 +13,7 @@
 #include "thread_join.h"
 
 #define BATCH_MAX     200
-#define COLLECT_MS    1    /* more messages may join a batch for so long; others come while it is claimed */
+#define COLLECT_MS    1    /* more may join a batch for so long; others come while it is claimed */
 #define POLL_MS       250  /* longest wait for a message: a stop or a pull must not wait longer */
 #define FULL_POLL_MS  50   /* longest wait for a free slot before the consumer is served again */
 #define RECHECK_MS    5000 /* behind the role's statement_timeout: a lost claim is visible then */

@@ -10,7 +10,7 @@
 #include "thread_join.h"
 
 #define BATCH     200
-#define LINGER_MS 5
+#define LINGER_MS 10 /* holds up no slot: a job that waits here has left its own */
 #define SLICE_MS  200 /* how soon a stop is seen */
 #define RETRY_MS  50
 

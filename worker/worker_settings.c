@@ -1,19 +1,19 @@
 #include "worker_settings.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "dispatch.h"
-#include "notify.h"
 #include "settings_form.h"
+#include "settings_shared.h"
 #include "store.h"
 
-#define AT(type, member)                                                                           \
-    .offset = offsetof(struct type, member), .size = sizeof(((struct type *)0)->member)
-#define COUNT(table) (sizeof(table) / sizeof(table)[0])
-#define GIB          (INT64_C(1) << 30)
+#define AT(type, member) SETTING_AT(struct type, member)
+#define COUNT(table)     (sizeof(table) / sizeof(table)[0])
+#define GIB              (INT64_C(1) << 30)
 
 /* table: exempt from the length limit */
 static const struct setting store_fields[] = {
@@ -140,16 +140,7 @@ static const struct setting worker_table[] = {
      .form = store_tcp_conninfo_check,
      .why = "libpq connection string of the scheduler's database, as role report_worker, without a "
             "pooler in between."},
-    {.key = "database_password_file",
-     .type = SETTING_TEXT,
-     AT(worker_settings, database_password_file),
-     .unit = "",
-     .fallback = "",
-     .form = form_absolute_path,
-     .around = around_secret_file,
-     .why = "File (mode 0600) with the password of the database role; empty: none is needed. Read "
-            "again "
-            "at every connect."},
+    SHARED_DATABASE_PASSWORD_FILE(struct worker_settings),
     {.key = "kafka_brokers",
      .type = SETTING_TEXT,
      AT(worker_settings, kafka_brokers),
@@ -158,13 +149,7 @@ static const struct setting worker_table[] = {
      .form = form_kafka_brokers,
      .why = "host:port,host:port of Kafka; empty: no Kafka, the worker looks for jobs in the "
             "database every pull_idle_ms."},
-    {.key = "kafka_topic",
-     .type = SETTING_TEXT,
-     AT(worker_settings, kafka_topic),
-     .unit = "",
-     .fallback = "report.dispatch.v1",
-     .form = form_kafka_topic,
-     .why = "Topic of the dispatch messages; the same as in scheduler.conf."},
+    SHARED_KAFKA_TOPIC(struct worker_settings),
     {.key = "kafka_group",
      .type = SETTING_TEXT,
      AT(worker_settings, kafka_group),
@@ -172,23 +157,8 @@ static const struct setting worker_table[] = {
      .fallback = "report-workers",
      .why = "Consumer group. Workers that serve different queues need different groups, or they "
             "take each other's messages (their jobs then wait for the pull)."},
-    {.key = "kafka_properties",
-     .type = SETTING_LIST,
-     AT(worker_settings, kafka_properties),
-     .unit = "",
-     .fallback = "",
-     .secret = true,
-     .form = dispatch_property_check,
-     .why = "Further librdkafka properties, key=value: TLS and SASL. Secrets: kafka_secret_files."},
-    {.key = "kafka_secret_files",
-     .type = SETTING_LIST,
-     AT(worker_settings, kafka_secret_files),
-     .unit = "",
-     .fallback = "",
-     .form = dispatch_secret_file_check,
-     .around = dispatch_secret_file_around,
-     .why = "Secret librdkafka properties, property=/path of a file (mode 0600) with the value: "
-            "\"sasl.password=/etc/report-scheduler/kafka.password\". Read for each new client."},
+    SHARED_KAFKA_PROPERTIES(struct worker_settings),
+    SHARED_KAFKA_SECRET_FILES(struct worker_settings),
     {.key = "queues",
      .type = SETTING_LIST,
      AT(worker_settings, queues),
@@ -273,14 +243,7 @@ static const struct setting worker_table[] = {
      .around = around_program,
      .why = "Path of report-keeper; empty: beside report-worker, or in "
             "the libexec directory that the build was configured with."},
-    {.key = "http_address",
-     .type = SETTING_TEXT,
-     AT(worker_settings, http_address),
-     .unit = "",
-     .fallback = "127.0.0.1",
-     .form = form_address,
-     .why = "Address that the HTTP server listens on, as numbers; 0.0.0.0 or :: for all. Beyond "
-            "this host use TLS. Empty: no HTTP."},
+    SHARED_HTTP_ADDRESS(struct worker_settings),
     {.key = "http_port",
      .type = SETTING_INT,
      AT(worker_settings, http_port),
@@ -290,29 +253,9 @@ static const struct setting worker_table[] = {
      .fallback = "9411",
      .why = "Port of the HTTP server: /livez, /readyz, /metrics. 0: any that is free, "
             "as the log says; give each daemon on one host its own."},
-    {.key = "http_tls_certificate_file",
-     .type = SETTING_TEXT,
-     AT(worker_settings, http_tls_certificate_file),
-     .unit = "",
-     .fallback = "",
-     .form = form_absolute_path,
-     .why = "PEM file with the certificate chain; HTTP is then HTTPS only. Needs http_tls_key_file "
-            "as well."},
-    {.key = "http_tls_key_file",
-     .type = SETTING_TEXT,
-     AT(worker_settings, http_tls_key_file),
-     .unit = "",
-     .fallback = "",
-     .form = form_absolute_path,
-     .why = "PEM file with the private key, readable by the daemon only."},
-    {.key = "log_level",
-     .type = SETTING_TEXT,
-     AT(worker_settings, log_level),
-     .unit = "",
-     .fallback = "info",
-     .form = form_log_level,
-     .reloadable = true,
-     .why = "error, warn, info or debug."},
+    SHARED_HTTP_TLS_CERTIFICATE_FILE(struct worker_settings),
+    SHARED_HTTP_TLS_KEY_FILE(struct worker_settings),
+    SHARED_LOG_LEVEL(struct worker_settings),
     {.key = "artifact_stores",
      .type = SETTING_GROUPS,
      .offset = offsetof(struct worker_settings, artifact_stores),
@@ -378,25 +321,7 @@ static void queues_check(const struct worker_settings *s, struct settings_judge 
     if (s->queues.count == 0) {
         settings_fault(judge, "queues", "a worker must serve one; write queues = [\"default\"];");
     }
-    for (size_t i = 1; i < s->queues.count; i++) {
-        for (size_t k = 0; k < i; k++) {
-            if (strcmp(s->queues.items[i], s->queues.items[k]) == 0) {
-                settings_fault(judge, "queues", "\"%s\" is named twice; remove one",
-                               s->queues.items[i]);
-            }
-        }
-    }
-}
-
-static void tls_check(const struct worker_settings *s, struct settings_judge *judge)
-{
-    if (s->http_tls_certificate_file[0] != '\0' && s->http_tls_key_file[0] == '\0') {
-        settings_fault(judge, "http_tls_certificate_file",
-                       "has no key beside it; write http_tls_key_file as well");
-    } else if (s->http_tls_key_file[0] != '\0' && s->http_tls_certificate_file[0] == '\0') {
-        settings_fault(judge, "http_tls_key_file",
-                       "has no certificate beside it; write http_tls_certificate_file as well");
-    }
+    shared_check_names(judge, "queues", &s->queues);
 }
 
 /* The sweep of one would take the files of the other for nobody's. */
@@ -420,26 +345,14 @@ static void stores_check(const struct worker_settings *s, struct settings_judge 
     }
 }
 
-/* What the unit says of itself: systemd passes WatchdogSec on. */
-static void unit_check(const struct worker_settings *s, struct settings_judge *judge)
-{
-    int64_t watchdog_ms = notify_watchdog_ms();
-    if (watchdog_ms > 0 && settings_sound(judge, "stuck_ms") && s->stuck_ms >= watchdog_ms) {
-        settings_warn(judge, "stuck_ms",
-                      "%lld is not below WatchdogSec of the unit (%lld ms): nothing is said before "
-                      "the process is killed; raise WatchdogSec in a drop-in",
-                      (long long)s->stuck_ms, (long long)watchdog_ms);
-    }
-}
-
 static void worker_check(const void *settings, struct settings_judge *judge)
 {
     const struct worker_settings *s = settings;
     queues_check(s, judge);
     stores_check(s, judge);
     programs_check(s, judge);
-    tls_check(s, judge);
-    unit_check(s, judge);
+    shared_check_tls(judge, s->http_tls_certificate_file, s->http_tls_key_file);
+    shared_check_watchdog(judge, s->stuck_ms, "nothing is said before the process is killed");
 }
 
 static void worker_complete(void *settings)
@@ -457,17 +370,6 @@ const struct settings_spec worker_spec = {
     .check = worker_check,
     .complete = worker_complete,
 };
-
-enum status worker_settings_load(const char *path, struct worker_settings **ret_settings,
-                                 FILE *lines, struct error *err)
-{
-    void *settings = NULL;
-    enum status s = settings_read(&worker_spec, path, &settings, lines, err);
-    if (s == STATUS_OK) {
-        *ret_settings = settings;
-    }
-    return s;
-}
 
 const struct data_source *data_source_find(const struct worker_settings *s, const char *name)
 {

@@ -4,8 +4,6 @@
 #ifndef RS_WORKER_SETTINGS_H
 #define RS_WORKER_SETTINGS_H
 
-#include <stdio.h>
-
 #include "artifact.h"
 #include "ident.h"
 #include "settings.h"
@@ -64,12 +62,8 @@ struct worker_settings {
     size_t program_count;
 };
 
-/* The table and its rules. Each row's meaning is in worker_settings.c. */
+/* The table and its rules, for settings_read; what it returns is a struct worker_settings. */
 extern const struct settings_spec worker_spec;
-
-/* settings_read with this program's type. Owns: free(*ret_settings). */
-MUST_USE enum status worker_settings_load(const char *path, struct worker_settings **ret_settings,
-                                          FILE *lines, struct error *err);
 
 /* NULL when there is none of that name. */
 const struct data_source *data_source_find(const struct worker_settings *s, const char *name);
