@@ -19,6 +19,7 @@
 #define SQL_MAX       8192
 #define FILES_MAX     64
 #define MIGRATION_MAX (1 << 20)
+#define TESTS_MAX     32
 
 extern char **environ;
 
@@ -26,6 +27,7 @@ static PGconn *super;
 static char database[64];
 static char conninfo[512];
 static int64_t generation;
+static void (*before)(void); /* what fixture_plan_run was given */
 
 const char *fixture_environment(const char *name)
 {
@@ -131,33 +133,34 @@ static bool migrate(PGconn *c)
     return ok;
 }
 
-int fixture_plan_open(const char *name)
+static int database_open(void **state)
 {
     char sql[256];
     const char *base = getenv("RS_PG_SUPER");
     PGconn *c = connect_super("postgres");
+    (void)state;
     if (c == NULL) {
         return -1;
     }
-    (void)snprintf(database, sizeof database, "%s", name);
     (void)PQsetNoticeProcessor(c, ignore_notice, NULL);
-    (void)snprintf(sql, sizeof sql, "DROP DATABASE IF EXISTS %s WITH (FORCE)", name);
+    (void)snprintf(sql, sizeof sql, "DROP DATABASE IF EXISTS %s WITH (FORCE)", database);
     bool ok = run(c, sql);
-    (void)snprintf(sql, sizeof sql, "CREATE DATABASE %s", name);
+    (void)snprintf(sql, sizeof sql, "CREATE DATABASE %s", database);
     ok = ok && run(c, sql);
     PQfinish(c);
-    super = ok ? connect_super(name) : NULL;
+    super = ok ? connect_super(database) : NULL;
     if (super == NULL) {
         return -1;
     }
     (void)PQsetNoticeProcessor(super, ignore_notice, NULL);
-    (void)snprintf(conninfo, sizeof conninfo, "%s dbname=%s user=report_scheduler", base, name);
+    (void)snprintf(conninfo, sizeof conninfo, "%s dbname=%s user=report_scheduler", base, database);
     return migrate(super) && run(super, "SET timezone = 'UTC'") ? 0 : -1;
 }
 
-int fixture_plan_close(void)
+static int database_close(void **state)
 {
     char sql[256];
+    (void)state;
     PQfinish(super);
     super = NULL;
     PGconn *c = connect_super("postgres");
@@ -226,6 +229,33 @@ void fixture_plan_clear(void)
         "reports.outbox_dead, reports.request, reports.hold, reports.fence_rejection, "
         "reports.worker CASCADE");
     (void)fixture_sql("INSERT INTO reports.report (name, kind) VALUES ('nothing', 'noop')");
+}
+
+static int test_begin(void **state)
+{
+    (void)state;
+    fixture_plan_clear();
+    if (before != NULL) {
+        before();
+    }
+    return 0;
+}
+
+int fixture_plan_run(const char *name, const struct CMUnitTest *tests, size_t count,
+                     void (*before_each)(void))
+{
+    struct CMUnitTest all[TESTS_MAX] = {0}; /* cmocka leaves out what has no name */
+    if (count > TESTS_MAX) {
+        print_error("%zu tests are more than %d\n", count, TESTS_MAX);
+        return 1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        all[i] = tests[i];
+        all[i].setup_func = test_begin;
+    }
+    before = before_each;
+    (void)snprintf(database, sizeof database, "%s", name);
+    return cmocka_run_group_tests_name(name, all, database_open, database_close);
 }
 
 const char *fixture_plan_conninfo(void)

@@ -5,6 +5,7 @@
 
 #include <libpq-fe.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "authority.h"
@@ -13,12 +14,15 @@
 #include "status.h"
 #include "store.h"
 
-/* Make the database (dropping an old one of the name); the fixture's superuser connection is to
- * it. Drop it again. Both print and return -1 on failure, as cmocka's group functions do. */
-int fixture_plan_open(const char *name);
-int fixture_plan_close(void);
+struct CMUnitTest;
 
-/* Empty everything between tests, with the fence left where it is. */
+/* The whole of such a program: makes the database (dropping an old one of the name), empties it and
+ * calls `before_each` (NULL: nothing) before each test, drops it. Returns main's status. The
+ * fixture's superuser connection is to this database. */
+int fixture_plan_run(const char *name, const struct CMUnitTest *tests, size_t count,
+                     void (*before_each)(void));
+
+/* Empty everything once more, within a test, with the fence left where it is. */
 void fixture_plan_clear(void);
 
 /* Connection string of report_scheduler. Borrowed. */

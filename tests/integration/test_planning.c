@@ -261,40 +261,19 @@ static void test_a_slow_row_is_found_rested_and_blamed_only_after_failing_alone(
     leader_leave(&l);
 }
 
-static int clear(void **state)
-{
-    (void)state;
-    fixture_plan_clear();
-    return 0;
-}
-
-static int open_database(void **state)
-{
-    (void)state;
-    return fixture_plan_open("test_planning");
-}
-
-static int close_database(void **state)
-{
-    (void)state;
-    return fixture_plan_close();
-}
-
-#define T(name) cmocka_unit_test_setup(name, clear)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_due_firings_become_occurrences_jobs_and_messages_together),
-        T(test_live_firings_are_durable_soon_after_their_time_without_spinning),
-        T(test_an_outage_of_a_minute_schedule_is_one_gap_and_one_run),
-        T(test_a_stale_generation_is_refused_recorded_and_writes_nothing),
-        T(test_nothing_is_sent_after_the_lease),
-        T(test_a_hold_stops_planning),
-        T(test_a_locked_row_is_skipped_without_spinning_and_planned_when_free),
-        T(test_a_culprit_gets_its_problem_and_the_other_49_are_planned),
-        T(test_a_server_that_fails_for_all_is_not_blamed_on_rows),
-        T(test_a_slow_row_is_found_rested_and_blamed_only_after_failing_alone),
+        cmocka_unit_test(test_due_firings_become_occurrences_jobs_and_messages_together),
+        cmocka_unit_test(test_live_firings_are_durable_soon_after_their_time_without_spinning),
+        cmocka_unit_test(test_an_outage_of_a_minute_schedule_is_one_gap_and_one_run),
+        cmocka_unit_test(test_a_stale_generation_is_refused_recorded_and_writes_nothing),
+        cmocka_unit_test(test_nothing_is_sent_after_the_lease),
+        cmocka_unit_test(test_a_hold_stops_planning),
+        cmocka_unit_test(test_a_locked_row_is_skipped_without_spinning_and_planned_when_free),
+        cmocka_unit_test(test_a_culprit_gets_its_problem_and_the_other_49_are_planned),
+        cmocka_unit_test(test_a_server_that_fails_for_all_is_not_blamed_on_rows),
+        cmocka_unit_test(test_a_slow_row_is_found_rested_and_blamed_only_after_failing_alone),
     };
-    return cmocka_run_group_tests(tests, open_database, close_database);
+    return fixture_plan_run("test_planning", tests, sizeof tests / sizeof tests[0], NULL);
 }

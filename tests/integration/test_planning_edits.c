@@ -179,37 +179,16 @@ static void test_a_firing_is_never_planned_early_by_the_database_clock(void **st
     leader_leave(&l);
 }
 
-static int clear(void **state)
-{
-    (void)state;
-    fixture_plan_clear();
-    return 0;
-}
-
-static int open_database(void **state)
-{
-    (void)state;
-    return fixture_plan_open("test_planning_edits");
-}
-
-static int close_database(void **state)
-{
-    (void)state;
-    return fixture_plan_close();
-}
-
-#define T(name) cmocka_unit_test_setup(name, clear)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_a_rule_our_parser_refuses_is_a_problem_and_stops_nothing),
-        T(test_an_edit_in_an_outage_splits_what_was_due_between_the_versions),
-        T(test_a_deleted_schedule_plans_what_was_due_before_and_nothing_after),
-        T(test_a_finer_rule_for_a_dated_schedule_is_refused_by_name),
-        T(test_firings_missed_under_a_broken_rule_are_a_gap_once_it_is_mended),
-        T(test_firings_missed_under_a_too_fine_rule_are_a_gap_once_it_is_mended),
-        T(test_a_firing_is_never_planned_early_by_the_database_clock),
+        cmocka_unit_test(test_a_rule_our_parser_refuses_is_a_problem_and_stops_nothing),
+        cmocka_unit_test(test_an_edit_in_an_outage_splits_what_was_due_between_the_versions),
+        cmocka_unit_test(test_a_deleted_schedule_plans_what_was_due_before_and_nothing_after),
+        cmocka_unit_test(test_a_finer_rule_for_a_dated_schedule_is_refused_by_name),
+        cmocka_unit_test(test_firings_missed_under_a_broken_rule_are_a_gap_once_it_is_mended),
+        cmocka_unit_test(test_firings_missed_under_a_too_fine_rule_are_a_gap_once_it_is_mended),
+        cmocka_unit_test(test_a_firing_is_never_planned_early_by_the_database_clock),
     };
-    return cmocka_run_group_tests(tests, open_database, close_database);
+    return fixture_plan_run("test_planning_edits", tests, sizeof tests / sizeof tests[0], NULL);
 }

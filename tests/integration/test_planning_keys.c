@@ -247,41 +247,26 @@ static void test_once_cannot_be_moved_onto_its_own_used_date(void **state)
     leader_leave(&l);
 }
 
-static int clear(void **state)
+static void before_each(void)
 {
-    (void)state;
-    fixture_plan_clear();
     (void)snprintf(zone, sizeof zone, "%s",
                    fixture_sql("SELECT CASE WHEN extract(hour FROM now() AT TIME ZONE 'UTC') "
                                "BETWEEN 3 AND 20 THEN 'UTC' ELSE 'Asia/Tokyo' END"));
-    return 0;
 }
-
-static int open_database(void **state)
-{
-    (void)state;
-    return fixture_plan_open("test_planning_keys");
-}
-
-static int close_database(void **state)
-{
-    (void)state;
-    return fixture_plan_close();
-}
-
-#define T(name) cmocka_unit_test_setup(name, clear)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_a_date_moved_into_the_past_of_today_is_planned_at_once_and_once),
-        T(test_the_same_while_nobody_leads),
-        T(test_a_date_moved_into_the_past_in_a_pause_is_in_its_gap),
-        T(test_a_rule_moved_to_later_today_begins_tomorrow_if_today_has_run),
-        T(test_a_rule_moved_to_later_today_runs_today_if_today_was_skipped),
-        T(test_a_zone_change_westward_of_a_dated_schedule_goes_on_with_the_first_free_date),
-        T(test_a_zone_change_westward_of_finer_keys_is_refused_or_is_a_problem),
-        T(test_once_cannot_be_moved_onto_its_own_used_date),
+        cmocka_unit_test(test_a_date_moved_into_the_past_of_today_is_planned_at_once_and_once),
+        cmocka_unit_test(test_the_same_while_nobody_leads),
+        cmocka_unit_test(test_a_date_moved_into_the_past_in_a_pause_is_in_its_gap),
+        cmocka_unit_test(test_a_rule_moved_to_later_today_begins_tomorrow_if_today_has_run),
+        cmocka_unit_test(test_a_rule_moved_to_later_today_runs_today_if_today_was_skipped),
+        cmocka_unit_test(
+            test_a_zone_change_westward_of_a_dated_schedule_goes_on_with_the_first_free_date),
+        cmocka_unit_test(test_a_zone_change_westward_of_finer_keys_is_refused_or_is_a_problem),
+        cmocka_unit_test(test_once_cannot_be_moved_onto_its_own_used_date),
     };
-    return cmocka_run_group_tests(tests, open_database, close_database);
+    return fixture_plan_run("test_planning_keys", tests, sizeof tests / sizeof tests[0],
+                            before_each);
 }

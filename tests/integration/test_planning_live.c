@@ -227,38 +227,18 @@ static void test_an_edited_overlap_reaches_the_open_jobs(void **state)
     leader_leave(&l);
 }
 
-static int clear(void **state)
-{
-    (void)state;
-    fixture_plan_clear();
-    return 0;
-}
-
-static int open_database(void **state)
-{
-    (void)state;
-    return fixture_plan_open("test_planning_live");
-}
-
-static int close_database(void **state)
-{
-    (void)state;
-    return fixture_plan_close();
-}
-
-#define T(name) cmocka_unit_test_setup(name, clear)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_edits_of_all_kinds_in_an_outage_lose_nothing),
-        T(test_an_edit_in_an_outage_of_a_run_latest_schedule_runs_one_firing),
-        T(test_an_edit_whose_notification_was_lost_is_seen_before_the_next_firing),
-        T(test_an_edit_with_no_firing_and_no_notification_is_seen_by_the_slow_look),
-        T(test_two_people_editing_at_once_both_have_their_version_in_order),
-        T(test_an_edit_between_reading_and_writing_a_batch_loses_nothing),
-        T(test_a_schedule_that_is_locked_while_it_is_edited_is_left_out_and_lost_nothing),
-        T(test_an_edited_overlap_reaches_the_open_jobs),
+        cmocka_unit_test(test_edits_of_all_kinds_in_an_outage_lose_nothing),
+        cmocka_unit_test(test_an_edit_in_an_outage_of_a_run_latest_schedule_runs_one_firing),
+        cmocka_unit_test(test_an_edit_whose_notification_was_lost_is_seen_before_the_next_firing),
+        cmocka_unit_test(test_an_edit_with_no_firing_and_no_notification_is_seen_by_the_slow_look),
+        cmocka_unit_test(test_two_people_editing_at_once_both_have_their_version_in_order),
+        cmocka_unit_test(test_an_edit_between_reading_and_writing_a_batch_loses_nothing),
+        cmocka_unit_test(
+            test_a_schedule_that_is_locked_while_it_is_edited_is_left_out_and_lost_nothing),
+        cmocka_unit_test(test_an_edited_overlap_reaches_the_open_jobs),
     };
-    return cmocka_run_group_tests(tests, open_database, close_database);
+    return fixture_plan_run("test_planning_live", tests, sizeof tests / sizeof tests[0], NULL);
 }

@@ -216,39 +216,19 @@ static void test_a_gap_that_cannot_be_recorded_holds_its_edit_back_and_says_so(v
     leader_leave(&l);
 }
 
-static int clear(void **state)
-{
-    (void)state;
-    fixture_plan_clear();
-    return 0;
-}
-
-static int open_database(void **state)
-{
-    (void)state;
-    return fixture_plan_open("test_planning_pause");
-}
-
-static int close_database(void **state)
-{
-    (void)state;
-    return fixture_plan_close();
-}
-
-#define T(name) cmocka_unit_test_setup(name, clear)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_a_paused_schedule_plans_nothing_and_resuming_records_one_gap),
-        T(test_a_pause_and_its_end_in_one_outage_are_told_from_the_versions),
-        T(test_a_pause_asked_for_in_an_outage_begins_when_it_was_asked),
-        T(test_a_pause_of_a_year_costs_no_more_than_one_of_an_hour),
-        T(test_a_pause_of_a_schedule_with_a_problem_splits_the_gap),
-        T(test_a_schedule_deleted_while_paused_has_its_gap_and_may_come_back),
-        T(test_a_schedule_deleted_with_a_problem_has_the_gap_its_last_good_rule_names),
-        T(test_a_schedule_written_paused_may_still_change_its_form),
-        T(test_a_gap_that_cannot_be_recorded_holds_its_edit_back_and_says_so),
+        cmocka_unit_test(test_a_paused_schedule_plans_nothing_and_resuming_records_one_gap),
+        cmocka_unit_test(test_a_pause_and_its_end_in_one_outage_are_told_from_the_versions),
+        cmocka_unit_test(test_a_pause_asked_for_in_an_outage_begins_when_it_was_asked),
+        cmocka_unit_test(test_a_pause_of_a_year_costs_no_more_than_one_of_an_hour),
+        cmocka_unit_test(test_a_pause_of_a_schedule_with_a_problem_splits_the_gap),
+        cmocka_unit_test(test_a_schedule_deleted_while_paused_has_its_gap_and_may_come_back),
+        cmocka_unit_test(
+            test_a_schedule_deleted_with_a_problem_has_the_gap_its_last_good_rule_names),
+        cmocka_unit_test(test_a_schedule_written_paused_may_still_change_its_form),
+        cmocka_unit_test(test_a_gap_that_cannot_be_recorded_holds_its_edit_back_and_says_so),
     };
-    return cmocka_run_group_tests(tests, open_database, close_database);
+    return fixture_plan_run("test_planning_pause", tests, sizeof tests / sizeof tests[0], NULL);
 }

@@ -282,42 +282,26 @@ static void test_a_lapsed_claim_is_reaped_but_not_before_reap_not_before(void **
     leader_leave(&l);
 }
 
-static int clear(void **state)
+static void before_each(void)
 {
-    (void)state;
     (void)fixture_sql("DROP TRIGGER IF EXISTS spoil ON reports.occurrence");
-    fixture_plan_clear();
-    return 0;
 }
-
-static int open_database(void **state)
-{
-    (void)state;
-    return fixture_plan_open("test_planning_requests");
-}
-
-static int close_database(void **state)
-{
-    (void)state;
-    return fixture_plan_close();
-}
-
-#define T(name) cmocka_unit_test_setup(name, clear)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_a_trigger_makes_one_occurrence_however_often_it_is_asked),
-        T(test_the_next_leader_gives_the_first_answer),
-        T(test_a_request_past_its_deadline_expires),
-        T(test_a_locked_request_stops_no_other_and_is_answered_when_it_can_be),
-        T(test_a_poisonous_request_stops_no_other_and_is_refused_with_the_reason),
-        T(test_a_server_that_cannot_now_is_asked_again_and_not_in_a_busy_loop),
-        T(test_more_failing_requests_than_a_step_takes_hide_none_behind_them),
-        T(test_a_slow_request_ends_at_the_statement_timeout_and_the_others_go_on),
-        T(test_cancel_and_retry_of_a_job_are_answered),
-        T(test_a_retry_whose_wait_is_over_is_queued_with_a_message),
-        T(test_a_lapsed_claim_is_reaped_but_not_before_reap_not_before),
+        cmocka_unit_test(test_a_trigger_makes_one_occurrence_however_often_it_is_asked),
+        cmocka_unit_test(test_the_next_leader_gives_the_first_answer),
+        cmocka_unit_test(test_a_request_past_its_deadline_expires),
+        cmocka_unit_test(test_a_locked_request_stops_no_other_and_is_answered_when_it_can_be),
+        cmocka_unit_test(test_a_poisonous_request_stops_no_other_and_is_refused_with_the_reason),
+        cmocka_unit_test(test_a_server_that_cannot_now_is_asked_again_and_not_in_a_busy_loop),
+        cmocka_unit_test(test_more_failing_requests_than_a_step_takes_hide_none_behind_them),
+        cmocka_unit_test(test_a_slow_request_ends_at_the_statement_timeout_and_the_others_go_on),
+        cmocka_unit_test(test_cancel_and_retry_of_a_job_are_answered),
+        cmocka_unit_test(test_a_retry_whose_wait_is_over_is_queued_with_a_message),
+        cmocka_unit_test(test_a_lapsed_claim_is_reaped_but_not_before_reap_not_before),
     };
-    return cmocka_run_group_tests(tests, open_database, close_database);
+    return fixture_plan_run("test_planning_requests", tests, sizeof tests / sizeof tests[0],
+                            before_each);
 }

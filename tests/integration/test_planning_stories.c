@@ -135,22 +135,10 @@ static void test_no_story_of_edits_and_dying_leaders_loses_or_doubles_a_firing(v
     }
 }
 
-static int open_database(void **state)
-{
-    (void)state;
-    return fixture_plan_open("test_planning_stories");
-}
-
-static int close_database(void **state)
-{
-    (void)state;
-    return fixture_plan_close();
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_story_of_edits_and_dying_leaders_loses_or_doubles_a_firing),
     };
-    return cmocka_run_group_tests(tests, open_database, close_database);
+    return fixture_plan_run("test_planning_stories", tests, sizeof tests / sizeof tests[0], NULL);
 }

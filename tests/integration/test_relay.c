@@ -132,12 +132,9 @@ static int read_back(const char *topic, int want, int64_t ms)
     return got;
 }
 
-static int clear(void **state)
+static void before_each(void)
 {
-    (void)state;
-    fixture_plan_clear();
     fixture_lease(&lease, 600000);
-    return 0;
 }
 
 static void test_rows_are_published_exactly_and_deleted(void **state)
@@ -357,34 +354,20 @@ static void test_a_duplicate_carries_the_same_identity(void **state)
     (void)fixture_sql("DROP TABLE public.kept");
 }
 
-static int open_database(void **state)
-{
-    (void)state;
-    return fixture_plan_open("test_relay");
-}
-
-static int close_database(void **state)
-{
-    (void)state;
-    return fixture_plan_close();
-}
-
-#define T(name) cmocka_unit_test_setup(name, clear)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_rows_are_published_exactly_and_deleted),
-        T(test_rows_that_appear_below_the_bound_are_found),
-        T(test_a_fenced_relay_stops_and_its_rows_stay),
-        T(test_nothing_is_published_without_the_lease),
-        T(test_a_row_the_broker_refuses_is_buried_and_the_others_pass),
-        T(test_a_row_that_cannot_be_encoded_is_buried),
-        T(test_a_killed_broker_keeps_rows_until_it_is_back),
-        T(test_a_relay_started_without_kafka_waits_calmly_and_stops_at_once),
-        T(test_a_lost_connection_to_the_database_is_made_again),
-        T(test_a_fatal_producer_is_replaced_and_all_rows_pass),
-        T(test_a_duplicate_carries_the_same_identity),
+        cmocka_unit_test(test_rows_are_published_exactly_and_deleted),
+        cmocka_unit_test(test_rows_that_appear_below_the_bound_are_found),
+        cmocka_unit_test(test_a_fenced_relay_stops_and_its_rows_stay),
+        cmocka_unit_test(test_nothing_is_published_without_the_lease),
+        cmocka_unit_test(test_a_row_the_broker_refuses_is_buried_and_the_others_pass),
+        cmocka_unit_test(test_a_row_that_cannot_be_encoded_is_buried),
+        cmocka_unit_test(test_a_killed_broker_keeps_rows_until_it_is_back),
+        cmocka_unit_test(test_a_relay_started_without_kafka_waits_calmly_and_stops_at_once),
+        cmocka_unit_test(test_a_lost_connection_to_the_database_is_made_again),
+        cmocka_unit_test(test_a_fatal_producer_is_replaced_and_all_rows_pass),
+        cmocka_unit_test(test_a_duplicate_carries_the_same_identity),
     };
-    return cmocka_run_group_tests(tests, open_database, close_database);
+    return fixture_plan_run("test_relay", tests, sizeof tests / sizeof tests[0], before_each);
 }

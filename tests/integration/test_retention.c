@@ -96,34 +96,13 @@ static void test_a_table_that_is_locked_delays_retention_and_not_the_leader(void
     leader_leave(&l);
 }
 
-static int set_up(void **state)
-{
-    (void)state;
-    fixture_plan_clear();
-    return 0;
-}
-
-static int open_database(void **state)
-{
-    (void)state;
-    return fixture_plan_open("test_retention");
-}
-
-static int close_database(void **state)
-{
-    (void)state;
-    return fixture_plan_close();
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_leader_forgets_the_old_in_bounded_rounds_while_it_plans,
-                               set_up),
-        cmocka_unit_test_setup(test_nothing_to_forget_is_one_call_a_minute, set_up),
-        cmocka_unit_test_setup(test_superseded_leader_forgets_nothing_and_learns_it, set_up),
-        cmocka_unit_test_setup(test_a_table_that_is_locked_delays_retention_and_not_the_leader,
-                               set_up),
+        cmocka_unit_test(test_leader_forgets_the_old_in_bounded_rounds_while_it_plans),
+        cmocka_unit_test(test_nothing_to_forget_is_one_call_a_minute),
+        cmocka_unit_test(test_superseded_leader_forgets_nothing_and_learns_it),
+        cmocka_unit_test(test_a_table_that_is_locked_delays_retention_and_not_the_leader),
     };
-    return cmocka_run_group_tests(tests, open_database, close_database);
+    return fixture_plan_run("test_retention", tests, sizeof tests / sizeof tests[0], NULL);
 }

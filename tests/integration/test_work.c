@@ -162,35 +162,14 @@ static void test_open_jobs_follow_an_edit_of_the_policy(void **state)
     leader_leave(&l);
 }
 
-static int open_database(void **state)
-{
-    (void)state;
-    return fixture_plan_open("rs_test_work");
-}
-
-static int clear(void **state)
-{
-    (void)state;
-    fixture_plan_clear();
-    return 0;
-}
-
-static int close_database(void **state)
-{
-    (void)state;
-    return fixture_plan_close();
-}
-
-#define T(name) cmocka_unit_test_setup(name, clear)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(test_a_narrow_queue_is_filled_again_soon_after_a_job_has_ended),
-        T(test_the_next_leader_goes_on_with_what_waits),
-        T(test_firings_of_an_outage_under_forbid_are_one_job_and_one_gap),
-        T(test_a_firing_that_replaces_waits_until_the_old_attempt_is_closed),
-        T(test_open_jobs_follow_an_edit_of_the_policy),
+        cmocka_unit_test(test_a_narrow_queue_is_filled_again_soon_after_a_job_has_ended),
+        cmocka_unit_test(test_the_next_leader_goes_on_with_what_waits),
+        cmocka_unit_test(test_firings_of_an_outage_under_forbid_are_one_job_and_one_gap),
+        cmocka_unit_test(test_a_firing_that_replaces_waits_until_the_old_attempt_is_closed),
+        cmocka_unit_test(test_open_jobs_follow_an_edit_of_the_policy),
     };
-    return cmocka_run_group_tests(tests, open_database, close_database);
+    return fixture_plan_run("rs_test_work", tests, sizeof tests / sizeof tests[0], NULL);
 }

@@ -1,24 +1,39 @@
-"""What the documents say works: their SQL runs, their links lead somewhere, their commands exist."""
+"""What the documents say works: their SQL runs or is refused as they show, their commands exist and print what they
+show, their links lead somewhere, and what they name is in the code, as what the code has is in them."""
 
 import re
+import shlex
 import subprocess
 
+import psycopg
 import pytest
 
 import harness
 
-DOCUMENTS = sorted([*harness.ROOT.glob("*.md"), *harness.ROOT.glob("docs/*.md"), *harness.ROOT.glob("bench/*.md")])
-# Pages whose SQL is an author's, in the order in which a reader meets it.
-GUIDES = [harness.ROOT / "README.md", harness.ROOT / "docs" / "schedules.md"]
-# Where a statement must be refused its comment says so.
+ROOT = harness.ROOT
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("bench/*.md")])
+MANUALS = sorted(ROOT.glob("docs/man/*.[0-9]"))
+# Pages whose SQL is an author's, in the order in which a reader meets it, and those whose SQL is an owner's.
+GUIDES = [ROOT / "README.md", ROOT / "docs" / "schedules.md"]
+OWNERS = [ROOT / "docs" / "operations.md", ROOT / "docs" / "administration.md"]
+# The first line of a block that does not simply run; what people then read stands behind it as comments.
 REFUSED = "-- refused"
+PROBLEM = "-- becomes a problem"
 
 
-def blocks(page, language):
-    """(line, text) of each fenced block of the language."""
+def page(name):
+    return ROOT / "docs" / f"{name}.md"
+
+
+def text_of(path):
+    return path.read_text(encoding="utf-8")
+
+
+def blocks(path, *languages):
+    """(line, text) of each fenced block of these languages."""
     found, start, lines = [], None, []
-    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
-        if start is None and line.strip() == f"```{language}":
+    for number, line in enumerate(text_of(path).splitlines(), 1):
+        if start is None and line.strip() in [f"```{language}" for language in languages]:
             start, lines = number + 1, []
         elif start is not None and line.strip() == "```":
             found.append((start, "\n".join(lines)))
@@ -28,67 +43,277 @@ def blocks(page, language):
     return found
 
 
-def prose(page):
+def prose(path):
     """The page without its fenced blocks."""
-    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    return re.sub(r"^```.*?^```", "", text_of(path), flags=re.M | re.S)
 
 
-def anchors(page):
+def code_in(path):
+    """What stands in backticks in the prose, one line each."""
+    return [" ".join(c.split()) for c in re.findall(r"`([^`]+)`", prose(path))]
+
+
+def section(path, title):
+    """The text below a heading, up to the next one."""
+    found = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#+ |\Z)", prose(path), flags=re.M | re.S)
+    assert found, f"{name_of(path)}: there is no section {title}"
+    return found.group(1)
+
+
+def first_cells(text):
+    """The names in the first column of the tables: separated by commas, with or without backticks."""
+    rows = re.findall(r"^\| ([^|]*) \|", text, flags=re.M)
+    return [n for row in rows[1:] for n in re.split(r",\s*", row.replace("`", "").strip()) if not re.fullmatch(r"-*:?", n)]
+
+
+def anchors(path):
     """As GitHub makes them of headings."""
     found = set()
-    for title in re.findall(r"^#+ +(.*)$", prose(page), flags=re.M):
+    for title in re.findall(r"^#+ +(.*)$", prose(path), flags=re.M):
         text = re.sub(r"[`*]", "", title.strip()).lower()
         found.add(re.sub(r"[^\w\- ]", "", text).replace(" ", "-"))
-    return found | set(re.findall(r'<a (?:id|name)="([^"]+)"', page.read_text(encoding="utf-8")))
+    return found | set(re.findall(r'<a (?:id|name)="([^"]+)"', text_of(path)))
 
 
-def name_of(page):
-    return str(page.relative_to(harness.ROOT))
+def name_of(path):
+    return str(path.relative_to(ROOT))
 
 
-def test_sql_of_the_guides_runs_as_an_author_and_every_schedule_can_be_planned(installation):
+def reportctl(*words):
+    return subprocess.run([harness.build() / "reportctl", *words], text=True, check=False, timeout=30,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL).stdout
+
+
+# The guide's SQL ----------------------------------------------------------------------------------
+
+
+def check_refused(author, where, text):
+    shown = "\n".join(re.findall(r"^-- ((?:ERROR|HINT):  .*)$", text, flags=re.M))
+    assert shown.startswith("ERROR:"), f"{where}: what people read is not shown"
+    try:
+        author.execute(text)
+    except psycopg.Error as e:
+        hint = f"\nHINT:  {e.diag.message_hint}" if e.diag.message_hint else ""
+        assert f"ERROR:  {e.diag.message_primary}{hint}" == shown, where
+    else:
+        raise AssertionError(f"{where}: it is not refused")
+
+
+def test_sql_of_the_guides_runs_or_is_refused_as_shown_and_the_leader_plans_or_names_the_problem_as_shown(installation):
     author = installation.connect()
     author.execute("SET ROLE report_author")
-    ran = 0
-    for page in GUIDES:
-        for line, text in blocks(page, "sql"):
+    expected, counts = {}, {"ran": 0, "refused": 0}
+    for path in GUIDES:
+        for line, text in blocks(path, "sql"):
+            where = f"{name_of(path)}:{line}"
             if text.startswith(REFUSED):
-                with pytest.raises(Exception, match="."):
-                    author.execute(text)
-            else:
-                try:
-                    author.execute(text)
-                except Exception as e:
-                    raise AssertionError(f"{name_of(page)}:{line}: {e}") from e
-            ran += 1
-    assert ran >= 5, "the guides lost their examples"
+                check_refused(author, where, text)
+                counts["refused"] += 1
+                continue
+            try:
+                author.execute(text)
+            except psycopg.Error as e:
+                raise AssertionError(f"{where}: {e}") from e
+            counts["ran"] += 1
+            if text.startswith(PROBLEM):
+                schedule = re.search(r"VALUES \('([^']+)'", text).group(1)
+                expected[schedule] = re.search(r"^-- PROBLEM:  (.*)$", text, flags=re.M).group(1)
+    assert counts["ran"] >= 10 and counts["refused"] >= 6 and expected, "the guides lost their examples"
     db = installation.connect()
-    db.execute("INSERT INTO reports.queue (name) VALUES ('unrelated') ON CONFLICT DO NOTHING")
     installation.start_scheduler()
     installation.wait_until(
         lambda: db.execute("SELECT count(*) = 0 FROM reports.schedule_change").fetchone()[0],
         30, "the leader takes all examples in")
     problems = db.execute("SELECT schedule, problem FROM reports.schedule_progress WHERE problem IS NOT NULL").fetchall()
-    assert problems == []
+    assert dict(problems) == expected
 
 
-@pytest.mark.parametrize("page", DOCUMENTS, ids=name_of)
-def test_links_of_a_page_lead_somewhere(page):
-    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+def test_sql_for_owners_runs_as_a_member_of_report_owner(installation):
+    db = installation.connect()
+    db.execute("INSERT INTO reports.ensemble (id, incarnation, adopted_by) VALUES ('first', 1, 'a test')")
+    db.execute("SET ROLE report_owner")
+    ran = 0
+    for path in OWNERS:
+        for line, text in blocks(path, "sql"):
+            try:
+                db.execute(text)
+            except psycopg.Error as e:
+                raise AssertionError(f"{name_of(path)}:{line}: {e}") from e
+            ran += 1
+    assert ran >= 4
+    assert db.execute("SELECT max(incarnation) FROM reports.ensemble").fetchone()[0] == 2
+
+
+# What is shown to type ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_links_of_a_page_lead_somewhere(path):
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(path)):
         if re.match(r"[a-z]+:", target):
             continue
-        path, _, anchor = target.partition("#")
-        other = (page.parent / path).resolve() if path else page
-        assert other.exists(), f"{name_of(page)}: {target} does not exist"
+        file, _, anchor = target.partition("#")
+        other = (path.parent / file).resolve() if file else path
+        assert other.exists(), f"{name_of(path)}: {target} does not exist"
         if anchor and other.suffix == ".md":
-            assert anchor in anchors(other), f"{name_of(page)}: {target}: no such heading"
+            assert anchor in anchors(other), f"{name_of(path)}: {target}: no such heading"
+
+
+def test_every_page_can_be_found_from_the_readme():
+    linked = set(re.findall(r"\]\(([^)#\s]+)", prose(ROOT / "README.md")))
+    assert {name_of(path) for path in ROOT.glob("docs/*.md")} - linked == set()
 
 
 def test_commands_that_pages_show_exist():
-    text = subprocess.run([harness.build() / "reportctl", "help", "--markdown"], text=True, check=True,
-                          capture_output=True, stdin=subprocess.DEVNULL).stdout
-    known = set(re.findall(r"^#+ `?(?:reportctl )?([a-z-]+)", text, flags=re.M)) | {"help"}
-    for page in DOCUMENTS:
-        for block_line, block in [b for kind in ("", "sh", "bash") for b in blocks(page, kind)]:
-            for word in re.findall(r"^\s*(?:\$ )?reportctl ([a-z][a-z-]*)", block, flags=re.M):
-                assert word in known, f"{name_of(page)}:{block_line}: there is no command {word}"
+    text = reportctl("help", "--markdown")
+    known = set(re.findall(r"^### ([a-z -]+)$", text, flags=re.M)) | {"help"}
+    later = set(re.findall(r"^- `([a-z]+)`", text[text.index("## Not available yet"):], flags=re.M))
+    assert len(known) > 25 and "fence" in later
+    first_words = {words.split()[0] for words in known}
+    for path in DOCUMENTS:
+        shown = [(f"line {line}", w) for line, block in blocks(path, "", "sh", "bash", "console")
+                 for w in re.findall(r"^\s*(?:\$ )?reportctl ([a-z][a-z-]*(?: [a-z][a-z-]*)?)", block, flags=re.M)]
+        prose_words = [("prose", w) for c in code_in(path)
+                       for w in re.findall(r"^reportctl ([a-z][a-z-]*(?: [a-z][a-z-]*)?)", c)]
+        for where, words in shown + prose_words:
+            first = words.split()[0]
+            fits = words in known or first in known or (first in first_words and words == first)
+            assert fits or (where == "prose" and first in later), f"{name_of(path)}: {where}: there is no command {words}"
+
+
+def test_commands_print_what_pages_show():
+    ran = 0
+    for path in DOCUMENTS:
+        for line, block in blocks(path, "console"):
+            for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n?)*)", block, flags=re.M):
+                words = shlex.split(command)
+                assert words[0] == "reportctl", f"{name_of(path)}:{line}"
+                assert reportctl(*words[1:]).strip() == shown.strip(), f"{name_of(path)}:{line}: {command}"
+                ran += 1
+    assert ran >= 6
+
+
+@pytest.mark.parametrize("path", MANUALS, ids=name_of)
+def test_manual_pages_are_formatted_without_a_warning(path):
+    done = subprocess.run(["groff", "-man", "-ww", "-Tutf8", "-z", path], capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    there = {p.name for p in MANUALS}
+    for name, number in re.findall(r"\\fB([\w.\\-]+)\\fR\((\d)\)", text_of(path)):
+        assert f"{name.replace(chr(92), '')}.{number}" in there, f"{name}({number}) is not a page of ours"
+
+
+# What is named ------------------------------------------------------------------------------------
+
+
+def checked_words(db, table, column):
+    """The words that the CHECK on a column allows."""
+    definition, = db.execute(
+        "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = %s::regclass AND conname = %s",
+        (f"reports.{table}", f"{table}_{column}_check")).fetchone()
+    return set(re.findall(r"'(\w+)'::text", definition))
+
+
+def test_states_and_reasons_of_a_scope_are_those_of_the_lifecycle():
+    table = reportctl("lifecycle", "-o", "markdown")
+    states, edges = (re.findall(r"^\| (.*) \|$", part, flags=re.M)[2:] for part in table.split("## Edges"))
+    states = {row.split(" | ")[0] for row in states}
+    reasons = {row.split(" | ")[5].strip() for row in edges} - {""}
+    assert "ACTIVE" in states and "fenced" in reasons
+    operations = page("operations")
+    assert set(first_cells(section(operations, "Lifecycle states of a scope on a replica"))) == states
+    assert set(first_cells(section(operations, "Reasons a leader gives up"))) == reasons
+
+
+def test_reasons_of_gaps_are_those_of_the_planner_and_of_planning_in_sql():
+    planner = text_of(ROOT / "scheduler" / "planner.c")
+    body = planner[planner.index("const char *gap_reason_name("):]
+    reasons = set(re.findall(r'return "(\w+)";', body[:body.index("\n}")])) - {"unknown"}
+    planning = text_of(ROOT / "sql" / "0005_planning.sql")
+    for insert in re.findall(r"INSERT INTO reports\.schedule_gap.*?;", planning, flags=re.S):
+        reasons |= set(re.findall(r"'([a-z]+_[a-z_]+)'", insert))
+    assert {"paused", "overlap_forbid", "key_taken"} < reasons
+    text = section(page("schedules"), "When nobody was there in time")
+    assert set(first_cells(text[text.index("| reason |"):])) == reasons
+
+
+def test_words_of_the_tables_are_in_the_pages(installation):
+    db = installation.connect()
+    states = {s for s, in db.execute("SELECT unnest(enum_range(NULL::reports.job_state))::text").fetchall()}
+    text = section(page("operations"), "States of a job")
+    assert set(first_cells(text)) == states
+    emphasised = set(re.findall(r"\*([\w]+)\*", text))
+    assert checked_words(db, "job_attempt", "outcome") <= emphasised
+    assert checked_words(db, "occurrence", "cause") <= emphasised
+    assert checked_words(db, "worker", "state") <= emphasised
+    schedules = page("schedules")
+    assert set(first_cells(section(schedules, "Kinds of reports"))) == checked_words(db, "report", "kind")
+    assert set(first_cells(section(schedules, "Kinds of schedules"))) == checked_words(db, "schedule", "kind")
+    policies = first_cells(section(schedules, "When the one before is still open"))
+    assert {p.split()[0] for p in policies} == checked_words(db, "schedule", "overlap")
+    text = section(schedules, "When nobody was there in time")
+    assert set(first_cells(text[:text.index("| reason |")])) == checked_words(db, "schedule", "misfire")
+
+
+def test_tables_and_columns_that_pages_name_exist_and_every_table_has_its_writers(installation):
+    db = installation.connect()
+    columns = {}
+    for table, column in db.execute("SELECT table_name, column_name FROM information_schema.columns "
+                                    "WHERE table_schema = 'reports'").fetchall():
+        columns.setdefault(table, set()).add(column)
+    functions = {f for f, in db.execute("SELECT proname FROM pg_proc WHERE pronamespace = 'reports'::regnamespace").fetchall()}
+    relations = {t for t, in db.execute("SELECT relname FROM pg_class WHERE relkind = 'r' "
+                                        "AND relnamespace = 'reports'::regnamespace").fetchall()}
+    listed = set()
+    for row in re.findall(r"^\| (.*?) \|", section(page("architecture"), "Tables"), flags=re.M):
+        listed |= set(re.findall(r"`(\w+)`", row.split("the claim columns of")[0]))
+    assert listed == relations
+    for path in DOCUMENTS:
+        for code in code_in(path):
+            named = re.fullmatch(r"(?:reports\.)?(\w+)\.(\w+)(?:\(.*\))?", code)
+            if named and named.group(1) in columns and named.group(2) not in ("conf", "md", "c", "h", "py", "sql"):
+                assert named.group(2) in columns[named.group(1)], f"{name_of(path)}: {code} does not exist"
+            alone = re.fullmatch(r"reports\.(\w+)", code)
+            if alone:
+                assert alone.group(1) in columns.keys() | functions, f"{name_of(path)}: {code} does not exist"
+
+
+def test_alerts_metrics_and_settings_that_pages_name_exist():
+    rules = text_of(ROOT / "conf" / "prometheus" / "report-scheduler.rules.yml")
+    alerts = dict(re.findall(r"- alert: (\w+)\n.*?severity: (\w+)", rules, flags=re.S))
+    sections = re.findall(r"^### Alert: (\w+)$", prose(page("operations")), flags=re.M)
+    paging = [name for name in sections if alerts[name] == "page"]
+    assert "The first five page somebody" in section(page("operations"), "Alerts") and sections[:5] == paging
+    metrics = set(re.findall(r"^\| `(\w+)` \|", text_of(page("metrics")), flags=re.M)) | {"report_metrics_dropped_total"}
+    settings = set(re.findall(r"^#+ `(?:\w+\[\]\.)?(\w+)`$", text_of(page("configuration")), flags=re.M))
+    assert len(metrics) > 60 and len(settings) > 40
+    for path in DOCUMENTS:
+        for code in code_in(path) + re.findall(r"\bReport[A-Z]\w+", prose(path)):
+            if re.fullmatch(r"Reports?[A-Z]\w+", code):
+                assert code in alerts, f"{name_of(path)}: there is no alert {code}"
+            if re.fullmatch(r"report_(scheduler|worker|database|kafka)_\w+", code):
+                assert code in metrics, f"{name_of(path)}: there is no metric {code}"
+            if re.fullmatch(r"\w+_(ms|file|files|url)", code):
+                assert code in settings, f"{name_of(path)}: there is no setting {code}"
+
+
+def test_tests_and_files_that_pages_name_exist():
+    names = set()
+    for path in [*ROOT.glob("tests/**/*.c"), *ROOT.glob("tests/**/*.py")]:
+        names |= set(re.findall(r"^(?:static void|def) (test_\w+)\(", text_of(path), flags=re.M))
+    assert len(names) > 300
+    for path in DOCUMENTS:
+        for code in code_in(path):
+            if re.fullmatch(r"test_[a-z0-9_]+", code):
+                assert code in names, f"{name_of(path)}: there is no test {code}"
+            if re.fullmatch(r"(common|scheduler|worker|admin|sql|tests|conf|docs|bench|dev|systemd)/[\w./-]+\w", code) and "NNNN" not in code:
+                assert (ROOT / code).exists() or "X" in code, f"{name_of(path)}: there is no file {code}"
+
+
+def test_every_invariant_names_the_tests_that_show_it():
+    guarantees = page("guarantees")
+    invariants = {f"I{n}" for n in range(1, 13)}
+    assert invariants <= set(re.findall(r"^\| (I\d+) \|", text_of(guarantees)[:text_of(guarantees).index("## Where")], flags=re.M))
+    rows = dict(re.findall(r"^\| (I\d+) \| (.*) \|$", section(guarantees, "Where it is shown"), flags=re.M))
+    assert set(rows) == invariants
+    for invariant, row in rows.items():
+        assert re.search(r"`test_\w+`", row), f"{invariant} names no test"

@@ -10,40 +10,22 @@
 
 #include <cmocka.h>
 
+#include "fixture_settings.h"
 #include "scheduler_settings.h"
 
 #define REQUIRED                                                                                   \
     "zookeeper = \"127.0.0.1:2181\";\nkafka_brokers = \"127.0.0.1:9092\";\n"                       \
     "database = \"host=127.0.0.1 dbname=x\";\n"
 
-static char lines[8192];
-
-/* All lines about the text; "" when there is nothing to say. */
 static const char *judged(const char *text, enum status wanted)
 {
-    char path[] = "/tmp/test-scheduler-settings-XXXXXX";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-    (void)close(fd);
-    memset(lines, 0, sizeof lines);
-    FILE *to = fmemopen(lines, sizeof lines - 1, "w");
-    struct scheduler_settings *settings = NULL;
-    assert_non_null(to);
-    enum status s = scheduler_settings_load(path, &settings, to, NULL);
-    assert_int_equal(fclose(to), 0);
-    (void)unlink(path);
-    free(settings);
-    if (s != wanted) {
-        fail_msg("status %s: %s", status_name(s), lines);
-    }
-    return lines;
+    return settings_said(&scheduler_spec, text, wanted);
 }
 
 static void assert_fault(const char *text, const char *part)
 {
     if (strstr(judged(text, STATUS_INVALID), part) == NULL) {
-        fail_msg("not said: %s\nbut: %s", part, lines);
+        fail_msg("not said: %s\nbut: %s", part, settings_lines);
     }
 }
 
@@ -95,7 +77,7 @@ static void test_a_rule_says_nothing_about_a_key_that_has_a_fault_already(void *
 {
     (void)state;
     assert_fault(REQUIRED "zookeeper_session_ms = 1;\n", "1 is out of range");
-    assert_null(strstr(lines, "leaves no lease"));
+    assert_null(strstr(settings_lines, "leaves no lease"));
 }
 
 static void test_a_watchdog_that_is_faster_than_stuck_ms_is_a_warning(void **state)
@@ -123,5 +105,5 @@ int main(void)
         cmocka_unit_test(test_a_rule_says_nothing_about_a_key_that_has_a_fault_already),
         cmocka_unit_test(test_a_watchdog_that_is_faster_than_stuck_ms_is_a_warning),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, settings_directory_make, settings_directory_remove);
 }

@@ -10,20 +10,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "settings.h"
-
-static char directory[] = "/tmp/test_secret.XXXXXX";
-static char path[64];
+#include "fixture_settings.h"
 
 static void secret_write(const char *bytes, size_t n, mode_t mode)
 {
     /* Only root could write over a file that the test before made read-only. */
-    (void)unlink(path);
-    FILE *f = fopen(path, "w");
+    (void)unlink(settings_path);
+    FILE *f = fopen(settings_path, "w");
     assert_non_null(f);
     assert_int_equal(fwrite(bytes, 1, n, f), n);
     assert_int_equal(fclose(f), 0);
-    assert_int_equal(chmod(path, mode), 0);
+    assert_int_equal(chmod(settings_path, mode), 0);
 }
 
 static void test_a_secret_is_read_without_its_line_end(void **state)
@@ -31,13 +28,13 @@ static void test_a_secret_is_read_without_its_line_end(void **state)
     (void)state;
     char text[16];
     secret_write("s3 cret\n", 8, 0600);
-    assert_int_equal(secret_read(path, text, sizeof text, NULL), STATUS_OK);
+    assert_int_equal(secret_read(settings_path, text, sizeof text, NULL), STATUS_OK);
     assert_string_equal(text, "s3 cret");
     secret_write("s3cret\r\n", 8, 0400);
-    assert_int_equal(secret_read(path, text, sizeof text, NULL), STATUS_OK);
+    assert_int_equal(secret_read(settings_path, text, sizeof text, NULL), STATUS_OK);
     assert_string_equal(text, "s3cret");
     secret_write("123456789012345\n", 16, 0600);
-    assert_int_equal(secret_read(path, text, sizeof text, NULL), STATUS_OK);
+    assert_int_equal(secret_read(settings_path, text, sizeof text, NULL), STATUS_OK);
     assert_string_equal(text, "123456789012345");
 }
 
@@ -50,8 +47,8 @@ static void test_a_secret_others_can_read_is_refused_with_the_remedy(void **stat
         struct error err = {0};
         char want[160];
         secret_write("s3cret\n", 7, modes[i]);
-        assert_int_equal(secret_read(path, text, sizeof text, &err), STATUS_INVALID);
-        (void)snprintf(want, sizeof want, "run: chmod 600 %s", path);
+        assert_int_equal(secret_read(settings_path, text, sizeof text, &err), STATUS_INVALID);
+        (void)snprintf(want, sizeof want, "run: chmod 600 %s", settings_path);
         assert_non_null(strstr(err.text, want));
         assert_string_equal(text, "untouched");
     }
@@ -62,13 +59,13 @@ static void test_a_systemd_credential_is_taken_whatever_its_group_bits(void **st
     (void)state;
     char text[16];
     secret_write("s3cret\n", 7, 0440);
-    assert_int_equal(setenv("CREDENTIALS_DIRECTORY", directory, 1), 0);
-    assert_int_equal(secret_read(path, text, sizeof text, NULL), STATUS_OK);
+    assert_int_equal(setenv("CREDENTIALS_DIRECTORY", settings_directory, 1), 0);
+    assert_int_equal(secret_read(settings_path, text, sizeof text, NULL), STATUS_OK);
     char around[96];
-    (void)snprintf(around, sizeof around, "%s/../%s", directory, path + 1);
+    (void)snprintf(around, sizeof around, "%s/../%s", settings_directory, settings_path + 1);
     assert_int_not_equal(secret_read(around, text, sizeof text, NULL), STATUS_OK);
     assert_int_equal(unsetenv("CREDENTIALS_DIRECTORY"), 0);
-    assert_int_equal(secret_read(path, text, sizeof text, NULL), STATUS_INVALID);
+    assert_int_equal(secret_read(settings_path, text, sizeof text, NULL), STATUS_INVALID);
 }
 
 static void test_an_empty_oversize_or_binary_secret_is_refused(void **state)
@@ -77,33 +74,16 @@ static void test_an_empty_oversize_or_binary_secret_is_refused(void **state)
     char text[16];
     struct error err = {0};
     secret_write("\n", 1, 0600);
-    assert_int_equal(secret_read(path, text, sizeof text, &err), STATUS_INVALID);
+    assert_int_equal(secret_read(settings_path, text, sizeof text, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "is empty"));
     secret_write("1234567890123456\n", 17, 0600);
-    assert_int_equal(secret_read(path, text, sizeof text, &err), STATUS_INVALID);
+    assert_int_equal(secret_read(settings_path, text, sizeof text, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "at most 15 bytes"));
     secret_write("a\0b\n", 4, 0600);
-    assert_int_equal(secret_read(path, text, sizeof text, &err), STATUS_INVALID);
+    assert_int_equal(secret_read(settings_path, text, sizeof text, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "NUL"));
     assert_int_equal(secret_read("/nonexistent/s", text, sizeof text, &err), STATUS_NOT_FOUND);
-    assert_int_equal(secret_read(directory, text, sizeof text, &err), STATUS_INVALID);
-}
-
-static int setup(void **state)
-{
-    (void)state;
-    if (mkdtemp(directory) == NULL) {
-        return -1;
-    }
-    (void)snprintf(path, sizeof path, "%s/test.conf", directory);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    (void)unlink(path);
-    return rmdir(directory);
+    assert_int_equal(secret_read(settings_directory, text, sizeof text, &err), STATUS_INVALID);
 }
 
 int main(void)
@@ -114,5 +94,5 @@ int main(void)
         cmocka_unit_test(test_a_systemd_credential_is_taken_whatever_its_group_bits),
         cmocka_unit_test(test_an_empty_oversize_or_binary_secret_is_refused),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, settings_directory_make, settings_directory_remove);
 }

@@ -10,147 +10,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fixture_settings.h"
 #include "nearest.h"
-#include "settings.h"
-
-struct source {
-    char name[16];
-    char conninfo[64];
-    int64_t rows;
-};
-
-struct program {
-    char scope[16];
-    char note[32];
-    int64_t session_ms;
-    int64_t big;
-    bool verbose;
-    struct setting_list brokers;
-    struct setting_list names;
-    struct source sources[2];
-    size_t source_count;
-};
-
-static const struct setting source_fields[] = {
-    {.key = "name",
-     .type = SETTING_TEXT,
-     .offset = offsetof(struct source, name),
-     .size = 16,
-     .unit = "",
-     .why = "Name."},
-    {.key = "conninfo",
-     .type = SETTING_TEXT,
-     .offset = offsetof(struct source, conninfo),
-     .size = 64,
-     .unit = "",
-     .why = "Where.",
-     .secret = true,
-     .fallback = "dbname=x"},
-    {.key = "rows",
-     .type = SETTING_INT,
-     .offset = offsetof(struct source, rows),
-     .min = 1,
-     .max = 10,
-     .unit = "rows",
-     .fallback = "5",
-     .why = "How many."},
-};
-
-static const struct setting table[] = {
-    {.key = "scope",
-     .type = SETTING_TEXT,
-     .offset = offsetof(struct program, scope),
-     .size = 16,
-     .unit = "",
-     .why = "Which scope."},
-    {.key = "note",
-     .type = SETTING_TEXT,
-     .offset = offsetof(struct program, note),
-     .size = 32,
-     .unit = "",
-     .fallback = "none",
-     .why = "A note.",
-     .reloadable = true},
-    {.key = "session_ms",
-     .type = SETTING_INT,
-     .offset = offsetof(struct program, session_ms),
-     .min = 1000,
-     .max = 60000,
-     .unit = "ms",
-     .fallback = "10000",
-     .why = "Session timeout."},
-    {.key = "big",
-     .type = SETTING_INT,
-     .offset = offsetof(struct program, big),
-     .min = 0,
-     .max = INT64_MAX,
-     .unit = "bytes",
-     .fallback = "0",
-     .why = "Big."},
-    {.key = "verbose",
-     .type = SETTING_BOOL,
-     .offset = offsetof(struct program, verbose),
-     .unit = "",
-     .fallback = "false",
-     .why = "More words."},
-    {.key = "brokers",
-     .type = SETTING_LIST,
-     .offset = offsetof(struct program, brokers),
-     .unit = "",
-     .fallback = "a:1, b:2",
-     .why = "Brokers."},
-    {.key = "names",
-     .type = SETTING_LIST,
-     .offset = offsetof(struct program, names),
-     .unit = "",
-     .fallback = "",
-     .why = "Names."},
-    {.key = "sources",
-     .type = SETTING_GROUPS,
-     .offset = offsetof(struct program, sources),
-     .unit = "",
-     .why = "Sources.",
-     .fields = source_fields,
-     .field_count = 3,
-     .element_size = sizeof(struct source),
-     .capacity = 2,
-     .count_offset = offsetof(struct program, source_count)},
-};
-static const size_t table_count = sizeof table / sizeof table[0];
-
-static char directory[] = "/tmp/test_settings.XXXXXX";
-static char path[64];
-static char faults[8192];
-
-static void file_write(const char *text)
-{
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    assert_int_equal(fwrite(text, 1, strlen(text), f), strlen(text));
-    assert_int_equal(fclose(f), 0);
-}
-
-static enum status load(const char *text, struct program *p, struct error *err)
-{
-    file_write(text);
-    memset(p, 0, sizeof *p);
-    memset(faults, 0, sizeof faults);
-    FILE *to = fmemopen(faults, sizeof faults - 1, "w");
-    assert_non_null(to);
-    enum status s = settings_load(table, table_count, path, p, to, err);
-    assert_int_equal(fclose(to), 0);
-    return s;
-}
 
 /* The faults are exactly these lines, each prefixed by the path. */
 static void assert_fault(const char *text, const char *expected)
 {
-    struct program p;
+    struct sample p;
     struct error err = {0};
     char line[512];
-    assert_int_equal(load(text, &p, &err), STATUS_INVALID);
-    (void)snprintf(line, sizeof line, "%s:%s\n", path, expected);
-    assert_string_equal(faults, line);
+    assert_int_equal(sample_read(text, &p, &err), STATUS_INVALID);
+    (void)snprintf(line, sizeof line, "%s:%s\n", settings_path, expected);
+    assert_string_equal(settings_lines, line);
     line[strlen(line) - 1] = '\0';
     assert_string_equal(err.text, line);
 }
@@ -158,8 +29,8 @@ static void assert_fault(const char *text, const char *expected)
 static void test_what_is_not_given_gets_its_default(void **state)
 {
     (void)state;
-    struct program p;
-    assert_int_equal(load("scope = \"sales\";\n", &p, NULL), STATUS_OK);
+    struct sample p;
+    assert_int_equal(sample_read("scope = \"sales\";\n", &p, NULL), STATUS_OK);
     assert_string_equal(p.scope, "sales");
     assert_string_equal(p.note, "none");
     assert_int_equal(p.session_ms, 10000);
@@ -169,19 +40,20 @@ static void test_what_is_not_given_gets_its_default(void **state)
     assert_string_equal(p.brokers.items[1], "b:2");
     assert_int_equal(p.names.count, 0);
     assert_int_equal(p.source_count, 0);
-    assert_string_equal(faults, "");
+    assert_string_equal(settings_lines, "");
 }
 
 static void test_every_type_is_read_from_the_file(void **state)
 {
     (void)state;
-    struct program p;
-    assert_int_equal(load("scope = \"sales\"; note = \"\"; session_ms = 2000; verbose = true;\n"
-                          "big = 9223372036854775807L; brokers = [\"k1:9092\"]; names = ();\n"
-                          "sources = ( { name = \"one\"; rows = 7; },\n"
-                          "            { name = \"two\"; conninfo = \"dbname=y\"; } );\n",
-                          &p, NULL),
-                     STATUS_OK);
+    struct sample p;
+    assert_int_equal(
+        sample_read("scope = \"sales\"; note = \"\"; session_ms = 2000; verbose = true;\n"
+                    "big = 9223372036854775807L; brokers = [\"k1:9092\"]; names = ();\n"
+                    "sources = ( { name = \"one\"; rows = 7; },\n"
+                    "            { name = \"two\"; conninfo = \"dbname=y\"; } );\n",
+                    &p, NULL),
+        STATUS_OK);
     assert_string_equal(p.note, "");
     assert_int_equal(p.session_ms, 2000);
     assert_true(p.verbose);
@@ -199,13 +71,13 @@ static void test_every_type_is_read_from_the_file(void **state)
 static void test_all_faults_are_reported_at_once_in_file_order(void **state)
 {
     (void)state;
-    struct program p;
+    struct sample p;
     struct error err = {0};
-    assert_int_equal(load("sesion_ms = 2000;\n"
-                          "session_ms = \"2000\";\n"
-                          "verbose = 1;\n"
-                          "sources = ( { nam = \"x\"; } );\n",
-                          &p, &err),
+    assert_int_equal(sample_read("sesion_ms = 2000;\n"
+                                 "session_ms = \"2000\";\n"
+                                 "verbose = 1;\n"
+                                 "sources = ( { nam = \"x\"; } );\n",
+                                 &p, &err),
                      STATUS_INVALID);
     const char *want[] = {":1: sesion_ms: unknown key; write session_ms, or remove the line\n",
                           ":2: session_ms: is text; write a whole number from 1000 to 60000 ms "
@@ -217,10 +89,10 @@ static void test_all_faults_are_reported_at_once_in_file_order(void **state)
                           "double quotes: name = \"...\";\n",
                           ":4: scope: is missing and has no default; write text in double quotes: "
                           "scope = \"...\";\n"};
-    const char *at = faults;
+    const char *at = settings_lines;
     for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
-        assert_int_equal(strncmp(at, path, strlen(path)), 0);
-        at += strlen(path);
+        assert_int_equal(strncmp(at, settings_path, strlen(settings_path)), 0);
+        at += strlen(settings_path);
         assert_int_equal(strncmp(at, want[i], strlen(want[i])), 0);
         at += strlen(want[i]);
     }
@@ -238,24 +110,25 @@ static void test_a_number_out_of_range_is_refused_with_its_bounds(void **state)
     assert_fault("scope = \"s\";\nsession_ms = 60001;\n",
                  "2: session_ms: 60001 is out of range; write a whole number from 1000 to 60000 ms "
                  "without quotes: session_ms = 10000;");
-    struct program p;
-    assert_int_equal(load("scope = \"s\"; session_ms = 1000;", &p, NULL), STATUS_OK);
-    assert_int_equal(load("scope = \"s\"; session_ms = 60000;", &p, NULL), STATUS_OK);
+    struct sample p;
+    assert_int_equal(sample_read("scope = \"s\"; session_ms = 1000;", &p, NULL), STATUS_OK);
+    assert_int_equal(sample_read("scope = \"s\"; session_ms = 60000;", &p, NULL), STATUS_OK);
 }
 
 /* libconfig 1.5 reads the first as 2000, the second as 1. */
 static void test_a_number_beyond_32_bits_does_not_wrap_into_range(void **state)
 {
     (void)state;
-    struct program p;
+    struct sample p;
     assert_fault("scope = \"s\"; session_ms = 4294969296;",
                  "1: session_ms: 4294969296 is out of range; write a whole number from 1000 to "
                  "60000 ms without quotes: session_ms = 10000;");
-    assert_int_equal(load("scope = \"s\"; big = 0x100000001; session_ms = 0x7d0;", &p, NULL),
+    assert_int_equal(sample_read("scope = \"s\"; big = 0x100000001; session_ms = 0x7d0;", &p, NULL),
                      STATUS_OK);
     assert_int_equal(p.big, INT64_C(0x100000001));
     assert_int_equal(p.session_ms, 2000);
-    assert_int_equal(load("scope = \"s\"; big = 8589934592; # 4294969296\n", &p, NULL), STATUS_OK);
+    assert_int_equal(sample_read("scope = \"s\"; big = 8589934592; # 4294969296\n", &p, NULL),
+                     STATUS_OK);
     assert_int_equal(p.big, INT64_C(8589934592));
 }
 
@@ -270,8 +143,8 @@ static void test_a_fraction_is_not_taken_for_a_whole_number(void **state)
 static void test_text_that_does_not_fit_is_refused_not_cut(void **state)
 {
     (void)state;
-    struct program p;
-    assert_int_equal(load("scope = \"123456789012345\";", &p, NULL), STATUS_OK);
+    struct sample p;
+    assert_int_equal(sample_read("scope = \"123456789012345\";", &p, NULL), STATUS_OK);
     assert_fault("scope = \"1234567890123456\";", "1: scope: has 16 bytes; write at most 15");
 }
 
@@ -335,13 +208,13 @@ static void test_a_syntax_error_names_its_line(void **state)
 static void test_a_file_that_is_none_is_not_found(void **state)
 {
     (void)state;
-    struct program p = {0};
+    void *settings = NULL;
     struct error err = {0};
-    assert_int_equal(settings_load(table, table_count, "/nonexistent/x.conf", &p, NULL, &err),
+    assert_int_equal(settings_read(&sample_spec, "/nonexistent/x.conf", &settings, NULL, &err),
                      STATUS_NOT_FOUND);
     assert_string_equal(err.text, "/nonexistent/x.conf: cannot be read: No such file or directory");
     /* libconfig's scanner would exit(2) here. */
-    assert_int_equal(settings_load(table, table_count, directory, &p, NULL, &err),
+    assert_int_equal(settings_read(&sample_spec, settings_directory, &settings, NULL, &err),
                      STATUS_NOT_FOUND);
     assert_non_null(strstr(err.text, "is not a settings file"));
 }
@@ -370,7 +243,7 @@ static void test_the_reference_names_unit_default_bounds_and_reload(void **state
     size_t size = 0;
     FILE *to = open_memstream(&page, &size);
     assert_non_null(to);
-    settings_print_reference(table, table_count, to);
+    settings_print_reference(sample_spec.table, sample_spec.count, to);
     assert_int_equal(fclose(to), 0);
     assert_non_null(strstr(page,
                            "### `session_ms`\n\nSession timeout.\n\nwhole number from 1000 to "
@@ -395,23 +268,6 @@ static void test_the_nearest_word_is_offered_and_a_far_one_is_not(void **state)
     assert_string_equal(n.best, "ticks");
 }
 
-static int setup(void **state)
-{
-    (void)state;
-    if (mkdtemp(directory) == NULL) {
-        return -1;
-    }
-    (void)snprintf(path, sizeof path, "%s/test.conf", directory);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    (void)unlink(path);
-    return rmdir(directory);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -433,5 +289,5 @@ int main(void)
         cmocka_unit_test(test_the_reference_names_unit_default_bounds_and_reload),
         cmocka_unit_test(test_the_nearest_word_is_offered_and_a_far_one_is_not),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, settings_directory_make, settings_directory_remove);
 }

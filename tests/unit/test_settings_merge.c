@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "fixture_settings.h"
 #include "metrics.h"
 #include "reload.h"
 #include "settings_now.h"
@@ -18,31 +19,19 @@
     "database = \"host=127.0.0.1 dbname=x\";\n"                                                    \
     "artifact_stores = ( { name = \"local\"; directory = \"/var/tmp\"; } );\n"
 
-static char path[64] = "/tmp/test-settings-merge-XXXXXX";
-
 static const struct metric_family counted = {.name = "report_worker_settings_reloads_total",
                                              .kind = METRIC_COUNTER,
                                              .help = "Of this test.",
                                              .labels = {"result"}};
 
-static void file_write(const char *text)
-{
-    FILE *f = fopen(path, "w");
-    assert_non_null(f);
-    (void)fputs(BASE, f);
-    (void)fputs(text, f);
-    assert_int_equal(fclose(f), 0);
-}
-
 static struct worker_settings *loaded(const char *text)
 {
-    struct worker_settings *s = NULL;
+    void *settings = NULL;
     struct error err = {.text = ""};
-    file_write(text);
-    if (worker_settings_load(path, &s, NULL, &err) != STATUS_OK) {
+    if (settings_file_read(&worker_spec, text, &settings, &err) != STATUS_OK) {
         fail_msg("%s", err.text);
     }
-    return s;
+    return settings;
 }
 
 static const struct settings_change *change_of(const struct settings_change *changes, size_t n,
@@ -60,10 +49,10 @@ static void test_reloadable_keys_are_taken_and_all_others_stay(void **state)
 {
     (void)state;
     struct settings_change changes[SETTINGS_CHANGES_MAX];
-    struct worker_settings *current = loaded("slots = 4; drain_ms = 1000;\n");
+    struct worker_settings *current = loaded(BASE "slots = 4; drain_ms = 1000;\n");
     struct worker_settings *fresh =
-        loaded("slots = 9; drain_ms = 2000; queues = [\"default\", \"slow\"];\n"
-               "programs = ( { name = \"p\"; arguments = [\"/bin/true\"]; } );\n");
+        loaded(BASE "slots = 9; drain_ms = 2000; queues = [\"default\", \"slow\"];\n"
+                    "programs = ( { name = \"p\"; arguments = [\"/bin/true\"]; } );\n");
     size_t n = settings_merge(&worker_spec, current, fresh, changes);
     assert_int_equal(n, 4);
     assert_int_equal(fresh->slots, 4);
@@ -82,9 +71,9 @@ static void test_a_default_that_is_written_out_is_no_change(void **state)
 {
     (void)state;
     struct settings_change changes[SETTINGS_CHANGES_MAX];
-    struct worker_settings *current = loaded("");
-    struct worker_settings *fresh = loaded("slots = 8; log_level = \"info\";\n"
-                                           "queues = [\"default\"]; data_sources = ();\n");
+    struct worker_settings *current = loaded(BASE);
+    struct worker_settings *fresh = loaded(BASE "slots = 8; log_level = \"info\";\n"
+                                                "queues = [\"default\"]; data_sources = ();\n");
     assert_int_equal(settings_merge(&worker_spec, current, fresh, changes), 0);
     free(current);
     free(fresh);
@@ -95,9 +84,9 @@ static void test_a_change_deep_in_a_group_is_seen(void **state)
     (void)state;
     struct settings_change changes[SETTINGS_CHANGES_MAX];
     struct worker_settings *current =
-        loaded("programs = ( { name = \"p\"; arguments = [\"/bin/true\", \"a\"]; } );\n");
+        loaded(BASE "programs = ( { name = \"p\"; arguments = [\"/bin/true\", \"a\"]; } );\n");
     struct worker_settings *fresh =
-        loaded("programs = ( { name = \"p\"; arguments = [\"/bin/true\", \"b\"]; } );\n");
+        loaded(BASE "programs = ( { name = \"p\"; arguments = [\"/bin/true\", \"b\"]; } );\n");
     assert_int_equal(settings_merge(&worker_spec, current, fresh, changes), 1);
     assert_string_equal(changes[0].row->key, "programs");
     free(current);
@@ -107,17 +96,17 @@ static void test_a_change_deep_in_a_group_is_seen(void **state)
 static void test_a_file_with_faults_is_refused_whole_and_counted(void **state)
 {
     (void)state;
-    const struct reload reload = {.spec = &worker_spec, .path = path, .counted = &counted};
-    struct worker_settings *current = loaded("drain_ms = 1000;\n");
+    const struct reload reload = {.spec = &worker_spec, .path = settings_path, .counted = &counted};
+    struct worker_settings *current = loaded(BASE "drain_ms = 1000;\n");
     void *fresh = NULL;
     metrics_reset();
-    file_write("drain_ms = 2000; slots = 0; pull_idle_ms = \"soon\";\n");
+    settings_file_write(BASE "drain_ms = 2000; slots = 0; pull_idle_ms = \"soon\";\n");
     assert_int_equal(reload_read(&reload, current, &fresh), STATUS_INVALID);
     assert_null(fresh);
-    assert_int_equal(unlink(path), 0);
+    assert_int_equal(unlink(settings_path), 0);
     assert_int_equal(reload_read(&reload, current, &fresh), STATUS_NOT_FOUND);
     assert_true(metric_read(metric_get(&counted, "refused", NULL)) > 1.5);
-    file_write("drain_ms = 2000;\n");
+    settings_file_write(BASE "drain_ms = 2000;\n");
     assert_int_equal(reload_read(&reload, current, &fresh), STATUS_OK);
     assert_int_equal(((struct worker_settings *)fresh)->drain_ms, 2000);
     assert_true(metric_read(metric_get(&counted, "applied", NULL)) > 0.5);
@@ -130,38 +119,24 @@ static void test_settings_taken_stay_alive_until_given_back(void **state)
     (void)state;
     uint64_t first_number = 0;
     uint64_t second_number = 0;
-    struct worker_settings *first = loaded("drain_ms = 1;\n");
+    struct worker_settings *first = loaded(BASE "drain_ms = 1;\n");
     struct settings_now *now = settings_now_new(first);
     assert_non_null(now);
-    assert_int_equal(settings_replace(now, loaded("drain_ms = 2;\n")), STATUS_OK);
+    assert_int_equal(settings_replace(now, loaded(BASE "drain_ms = 2;\n")), STATUS_OK);
     const struct worker_settings *job = settings_take(now, &first_number);
-    assert_int_equal(settings_replace(now, loaded("drain_ms = 3;\n")), STATUS_OK);
+    assert_int_equal(settings_replace(now, loaded(BASE "drain_ms = 3;\n")), STATUS_OK);
     const struct worker_settings *next = settings_take(now, &second_number);
     assert_int_equal(job->drain_ms, 2); /* the sanitizer would see it freed */
     assert_int_equal(next->drain_ms, 3);
     assert_true(second_number != first_number);
     settings_give(now, next);
     settings_give(now, job);
-    assert_int_equal(settings_replace(now, loaded("drain_ms = 4;\n")), STATUS_OK);
+    assert_int_equal(settings_replace(now, loaded(BASE "drain_ms = 4;\n")), STATUS_OK);
     next = settings_take(now, NULL);
     assert_int_equal(next->drain_ms, 4);
     settings_give(now, next);
     settings_now_free(now);
     free(first);
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    (void)unlink(path);
-    return 0;
-}
-
-static int setup(void **state)
-{
-    (void)state;
-    int fd = mkstemp(path);
-    return fd < 0 ? -1 : close(fd);
 }
 
 int main(void)
@@ -173,5 +148,5 @@ int main(void)
         cmocka_unit_test(test_a_file_with_faults_is_refused_whole_and_counted),
         cmocka_unit_test(test_settings_taken_stay_alive_until_given_back),
     };
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, settings_directory_make, settings_directory_remove);
 }

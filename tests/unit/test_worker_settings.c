@@ -9,56 +9,42 @@
 
 #include <cmocka.h>
 
+#include "fixture_settings.h"
 #include "worker_settings.h"
 
 #define REQUIRED "database = \"host=127.0.0.1 dbname=x\";\nkafka_brokers = \"127.0.0.1:9092\";\n"
 #define STORE    "artifact_stores = ( { name = \"local\"; directory = \"/var/tmp\"; } );\n"
 
-/* "" when the text is taken, otherwise the complaint. */
-static const char *complaint(const char *text)
+static void assert_fault(const char *text, const char *part)
 {
-    static struct error err;
-    char path[] = "/tmp/test-worker-settings-XXXXXX";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-    (void)close(fd);
-    struct worker_settings *settings = NULL;
-    err.text[0] = '\0';
-    enum status s = worker_settings_load(path, &settings, NULL, &err);
-    (void)unlink(path);
-    if (s == STATUS_OK) {
-        free(settings);
-        return "";
+    if (strstr(settings_said(&worker_spec, text, STATUS_INVALID), part) == NULL) {
+        fail_msg("not said: %s\nbut: %s", part, settings_lines);
     }
-    assert_int_equal(s, STATUS_INVALID);
-    return err.text;
 }
 
 static void test_smallest_settings_that_work_are_taken(void **state)
 {
     (void)state;
-    assert_string_equal(complaint(REQUIRED STORE), "");
+    assert_string_equal(settings_said(&worker_spec, REQUIRED STORE, STATUS_OK), "");
 }
 
 static void test_worker_without_an_artifact_store_is_refused_with_the_line_to_write(void **state)
 {
     (void)state;
-    assert_non_null(strstr(complaint(REQUIRED), "artifact_stores: a worker needs one; write "));
+    assert_fault(REQUIRED, "artifact_stores: a worker needs one; write ");
 }
 
 static void test_worker_that_serves_no_queue_is_refused(void **state)
 {
     (void)state;
-    assert_non_null(strstr(complaint(REQUIRED STORE "queues = [];\n"), "queues: "));
+    assert_fault(REQUIRED STORE "queues = [];\n", "queues: ");
 }
 
 static void test_relative_paths_are_refused(void **state)
 {
     (void)state;
-    assert_non_null(strstr(
-        complaint(REQUIRED "artifact_stores = ( { name = \"local\"; directory = \"x\"; } );\n"),
-        "absolute"));
+    assert_fault(REQUIRED "artifact_stores = ( { name = \"local\"; directory = \"x\"; } );\n",
+                 "absolute");
 }
 
 static void test_all_faults_are_said_at_once_each_with_its_line(void **state)
@@ -69,19 +55,9 @@ static void test_all_faults_are_said_at_once_each_with_its_line(void **state)
                        "kafka_properties = [\"linger.ms=5\",\n \"acks=1\"];\n"
                        "queues = [\"default\", \"default\"];\n"
                        "programs = ( { name = \"p\"; arguments = [\"true\"]; } );\n";
-    char path[] = "/tmp/test-worker-settings-XXXXXX";
-    char lines[4096] = "";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-    (void)close(fd);
-    FILE *to = fmemopen(lines, sizeof lines - 1, "w");
-    struct worker_settings *settings = NULL;
+    void *settings = NULL;
     struct error err = {.text = ""};
-    assert_non_null(to);
-    assert_int_equal(worker_settings_load(path, &settings, to, &err), STATUS_INVALID);
-    assert_int_equal(fclose(to), 0);
-    (void)unlink(path);
+    assert_int_equal(settings_file_read(&worker_spec, text, &settings, &err), STATUS_INVALID);
     const char *const wanted[] = {
         ":1: database: has a password in it",
         ":2: kafka_brokers: \"kafka\" is no host:port",
@@ -91,30 +67,30 @@ static void test_all_faults_are_said_at_once_each_with_its_line(void **state)
         ": artifact_stores: a worker needs one; write artifact_stores = (",
     };
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
-        if (strstr(lines, wanted[i]) == NULL) {
-            fail_msg("not said: %s\nbut: %s", wanted[i], lines);
+        if (strstr(settings_lines, wanted[i]) == NULL) {
+            fail_msg("not said: %s\nbut: %s", wanted[i], settings_lines);
         }
     }
     assert_non_null(strstr(err.text, "(the first of 6 faults)"));
-    assert_null(strstr(lines, "open"));
+    assert_null(strstr(settings_lines, "open"));
 }
 
 static void test_two_stores_in_one_directory_are_refused(void **state)
 {
     (void)state;
-    assert_non_null(strstr(
-        complaint(REQUIRED "artifact_stores = ( { name = \"a\"; directory = \"/var/tmp\"; },\n"
-                           " { name = \"b\"; directory = \"/var/tmp\"; } );\n"),
-        ":4: artifact_stores[1].directory: is the directory of store \"a\" too"));
+    assert_fault(REQUIRED "artifact_stores = ( { name = \"a\"; directory = \"/var/tmp\"; },\n"
+                          " { name = \"b\"; directory = \"/var/tmp\"; } );\n",
+                 ":4: artifact_stores[1].directory: is the directory of store \"a\" too");
 }
 
 static void test_a_program_that_is_not_there_is_a_warning(void **state)
 {
     (void)state;
-    assert_string_equal(
-        complaint(REQUIRED STORE
-                  "programs = ( { name = \"p\"; arguments = [\"/nonexistent/p\"]; } );\n"),
-        "");
+    const char *said = settings_said(
+        &worker_spec,
+        REQUIRED STORE "programs = ( { name = \"p\"; arguments = [\"/nonexistent/p\"]; } );\n",
+        STATUS_OK);
+    assert_non_null(strstr(said, ":4: programs[0].arguments: warning: "));
 }
 
 int main(void)
@@ -128,5 +104,5 @@ int main(void)
         cmocka_unit_test(test_two_stores_in_one_directory_are_refused),
         cmocka_unit_test(test_a_program_that_is_not_there_is_a_warning),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, settings_directory_make, settings_directory_remove);
 }
