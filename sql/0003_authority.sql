@@ -409,13 +409,18 @@ COMMENT ON FUNCTION reports.establish(text, bigint, bigint, uuid, text, text) IS
 -- Sign of life. Silence longer than a lease means that workers could not renew either (database
 -- outage) or that nobody watched: they get one full lease before anything is reaped.
 CREATE FUNCTION reports.beat(p_scope text) RETURNS void
-LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
     UPDATE reports.fence_pulse p
-       SET reap_not_before = CASE WHEN p.beat_at < clock_timestamp() - i.claim_lease
-                                  THEN clock_timestamp() + i.claim_lease ELSE p.reap_not_before END,
+       SET reap_not_before = CASE WHEN p.beat_at < clock_timestamp() - l.shortest
+                                  THEN clock_timestamp() + l.longest ELSE p.reap_not_before END,
            beat_at = clock_timestamp()
-      FROM reports.installation i
-     WHERE p.scope = p_scope
+      -- Workers keep the lease they agreed to when they registered.
+      FROM (SELECT least(i.claim_lease, min(w.claim_lease)) AS shortest, greatest(i.claim_lease, max(w.claim_lease)) AS longest
+              FROM reports.installation i LEFT JOIN reports.worker w ON w.state IN ('alive', 'draining')
+             GROUP BY i.claim_lease) l
+     WHERE p.scope = p_scope;
+END
 $$;
 COMMENT ON FUNCTION reports.beat(text) IS 'Sign of life of the leader; extends reap_not_before after a long silence.';
 

@@ -303,6 +303,7 @@ CREATE TABLE reports.worker (
     version text NOT NULL,
     queues text[] NOT NULL,
     slots integer NOT NULL CHECK (slots > 0),
+    claim_lease interval NOT NULL DEFAULT '60 seconds' CHECK (claim_lease > interval '0'),
     state text NOT NULL DEFAULT 'alive' CHECK (state IN ('alive', 'draining', 'stopped', 'dead')),
     started_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     heartbeat_at timestamptz NOT NULL DEFAULT clock_timestamp(),
@@ -315,6 +316,7 @@ COMMENT ON COLUMN reports.worker.pid IS 'Process id on its host.';
 COMMENT ON COLUMN reports.worker.version IS 'Program version.';
 COMMENT ON COLUMN reports.worker.queues IS 'Queues it serves.';
 COMMENT ON COLUMN reports.worker.slots IS 'Jobs it runs at once.';
+COMMENT ON COLUMN reports.worker.claim_lease IS 'What it agreed to when it registered: its claims live so long whatever installation.claim_lease says later.';
 COMMENT ON COLUMN reports.worker.state IS 'alive, draining (claims nothing more), stopped (in order), dead (found silent).';
 COMMENT ON COLUMN reports.worker.started_at IS 'When it registered.';
 COMMENT ON COLUMN reports.worker.heartbeat_at IS 'Last heartbeat, by the database clock.';

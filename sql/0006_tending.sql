@@ -317,7 +317,7 @@ BEGIN
          WHERE w.id = ANY (ARRAY(
                 SELECT u.id FROM reports.worker u, reports.installation i
                  WHERE u.state IN ('alive', 'draining')
-                   AND u.heartbeat_at + i.claim_lease + i.reap_grace < clock_timestamp()
+                   AND u.heartbeat_at + u.claim_lease + i.reap_grace < clock_timestamp()
                    FOR UPDATE OF u SKIP LOCKED));
     END IF;
     -- After reaping, which makes room.

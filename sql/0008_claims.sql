@@ -16,14 +16,14 @@ BEGIN
         END IF;
     END LOOP;
     -- Repeatable after a lost answer; an id that has ended is never used again.
-    INSERT INTO reports.worker AS w (id, name, pid, version, queues, slots)
-    VALUES (p_worker, p_name, p_pid, p_version, p_queues, p_slots)
+    INSERT INTO reports.worker AS w (id, name, pid, version, queues, slots, claim_lease)
+    SELECT p_worker, p_name, p_pid, p_version, p_queues, p_slots, i.claim_lease FROM reports.installation i
     ON CONFLICT (id) DO UPDATE SET heartbeat_at = clock_timestamp() WHERE w.state = 'alive';
     IF NOT FOUND THEN
         RAISE EXCEPTION 'worker incarnation % has ended', p_worker USING ERRCODE = 'RS005';
     END IF;
-    SELECT i.id, (extract(epoch FROM i.claim_lease) * 1000000)::bigint, (extract(epoch FROM i.reap_grace) * 1000000)::bigint
-      INTO installation, lease_us, grace_us FROM reports.installation i;
+    SELECT i.id, (extract(epoch FROM w.claim_lease) * 1000000)::bigint, (extract(epoch FROM i.reap_grace) * 1000000)::bigint
+      INTO installation, lease_us, grace_us FROM reports.installation i, reports.worker w WHERE w.id = p_worker;
 END
 $$;
 COMMENT ON FUNCTION reports.worker_register(uuid, text, integer, text, text[], integer) IS 'A worker process begins its life; returns what both sides must agree on.';
@@ -75,9 +75,9 @@ LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS 
     WITH claimed AS (
         UPDATE reports.job j
            SET state = 'running', attempt = j.attempt + 1, attempt_token = gen_random_uuid(), worker = p_worker,
-               claimed_at = clock_timestamp(), lease_until = clock_timestamp() + i.claim_lease
-          FROM reports.installation i
-         WHERE j.id = ANY (p_ids) AND j.state::text = 'queued'
+               claimed_at = clock_timestamp(), lease_until = clock_timestamp() + w.claim_lease
+          FROM reports.worker w
+         WHERE w.id = p_worker AND j.id = ANY (p_ids) AND j.state::text = 'queued'
         RETURNING j.id
     )
     SELECT coalesce(array_agg(id), '{}') FROM claimed
@@ -190,9 +190,9 @@ BEGIN
                     WHERE q.id = g.id AND q.attempt_token = g.token AND q.state::text = 'running' AND q.worker = p_worker
                       FOR UPDATE) j
         )
-        UPDATE reports.job j SET lease_until = clock_timestamp() + i.claim_lease
-          FROM reports.installation i
-         WHERE j.id = ANY (ARRAY(SELECT m.id FROM mine m))
+        UPDATE reports.job j SET lease_until = clock_timestamp() + w.claim_lease
+          FROM reports.worker w
+         WHERE w.id = p_worker AND j.id = ANY (ARRAY(SELECT m.id FROM mine m))
         RETURNING j.id, j.cancel_requested;
 END
 $$;

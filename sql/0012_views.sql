@@ -60,6 +60,8 @@ SELECT f.scope,
 COMMENT ON VIEW reports.v_leader IS 'Who leads each scope: state, accepted generation, since when, last sign of life.';
 COMMENT ON COLUMN reports.v_leader.state IS 'active; preparing; silent (no sign of life for 20 s, four beats of an idle leader); no leader (released); never led.';
 COMMENT ON COLUMN reports.v_leader.since_at IS 'Since when the state is what it is (silent: since when it had been active).';
+-- The replicas ask it where a request over HTTP has to go.
+GRANT SELECT ON reports.v_leader TO report_scheduler;
 
 CREATE VIEW reports.v_scope AS
 SELECT l.*,
@@ -250,8 +252,7 @@ WITH running AS (
     SELECT s.queue, count(*) AS workers, sum(w.slots) AS slots
       FROM reports.worker w
      CROSS JOIN LATERAL unnest(w.queues) AS s (queue)
-     CROSS JOIN reports.installation i
-     WHERE w.state = 'alive' AND w.heartbeat_at >= statement_timestamp() - i.claim_lease / 2
+     WHERE w.state = 'alive' AND w.heartbeat_at >= statement_timestamp() - w.claim_lease / 2
      GROUP BY s.queue
 )
 SELECT q.name AS queue, q.description, q.max_outstanding, queued.jobs AS queued, coalesce(r.jobs, 0) AS running,
@@ -279,10 +280,10 @@ COMMENT ON COLUMN reports.v_queue.slots IS 'How many jobs they run at once, of a
 CREATE VIEW reports.v_worker AS
 SELECT w.id, w.name, w.pid, w.version, w.queues, w.slots,
        (SELECT count(*) FROM reports.job j WHERE j.state = 'running' AND j.worker = w.id) AS running,
-       CASE WHEN w.state IN ('alive', 'draining') AND w.heartbeat_at < statement_timestamp() - i.claim_lease / 2
+       CASE WHEN w.state IN ('alive', 'draining') AND w.heartbeat_at < statement_timestamp() - w.claim_lease / 2
             THEN 'silent' ELSE w.state END AS state,
        w.started_at, w.heartbeat_at, w.stopped_at
-  FROM reports.worker w, reports.installation i;
+  FROM reports.worker w;
 COMMENT ON VIEW reports.v_worker IS 'Worker processes and how many jobs each runs.';
 COMMENT ON COLUMN reports.v_worker.state IS 'alive, draining, stopped, dead as recorded; silent: no heartbeat for half a claim lease.';
 
@@ -488,8 +489,8 @@ BEGIN
      WHERE oldest.scope = p_scope
     UNION ALL
     SELECT 'workers', q.name,
-           (SELECT count(*) FROM reports.worker w, reports.installation i
-             WHERE w.state = 'alive' AND w.heartbeat_at >= statement_timestamp() - i.claim_lease / 2
+           (SELECT count(*) FROM reports.worker w
+             WHERE w.state = 'alive' AND w.heartbeat_at >= statement_timestamp() - w.claim_lease / 2
                AND q.name = ANY (w.queues))::float8
       FROM some_queue q CROSS JOIN leader
     UNION ALL

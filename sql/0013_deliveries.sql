@@ -100,9 +100,9 @@ BEGIN
         ), claimed AS (
             UPDATE reports.delivery d
                SET state = 'claimed', tries = d.tries + 1, token = gen_random_uuid(), worker = p_worker,
-                   lease_until = clock_timestamp() + i.claim_lease
-              FROM picked p, reports.installation i
-             WHERE d.job_id = p.job_id AND d.revision = p.revision AND d.channel = p.channel AND d.recipient = p.recipient
+                   lease_until = clock_timestamp() + w.claim_lease
+              FROM picked p, reports.worker w
+             WHERE w.id = p_worker AND d.job_id = p.job_id AND d.revision = p.revision AND d.channel = p.channel AND d.recipient = p.recipient
             RETURNING d.*
         )
         SELECT c.job_id, c.revision, c.channel::text, c.recipient, c.token, c.tries, c.idempotency_key, a.store::text, a.path,
@@ -117,9 +117,9 @@ CREATE FUNCTION reports.delivery_sending(p_job uuid, p_revision integer, p_chann
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     UPDATE reports.delivery d
-       SET state = 'sending', lease_until = clock_timestamp() + i.claim_lease
-      FROM reports.installation i
-     WHERE d.job_id = p_job AND d.revision = p_revision AND d.channel = p_channel AND d.recipient = p_recipient
+       SET state = 'sending', lease_until = clock_timestamp() + w.claim_lease
+      FROM reports.worker w
+     WHERE w.id = d.worker AND d.job_id = p_job AND d.revision = p_revision AND d.channel = p_channel AND d.recipient = p_recipient
        AND d.token = p_token AND d.state = 'claimed' AND d.lease_until > clock_timestamp() AND NOT reports.is_held(d.scope);
     RETURN FOUND;
 END

@@ -129,5 +129,20 @@ SELECT is(pg_temp.beat('a a c c'), 'a, c', 'a pair is renewed once');
 SELECT is((SELECT count(*) FROM reports.heartbeat(pg_temp.w(1), '{}', '{}')), 0::bigint, 'a worker without jobs beats too');
 SELECT lives_ok($$SELECT reports.heartbeat(pg_temp.w(2), '{}', '{}')$$, 'and so does a draining one');
 
+-- A lease that is shortened (or lengthened) while workers run is not theirs: they renew by what they agreed to.
+SELECT pg_temp.add_worker() AS settled \gset
+UPDATE reports.installation SET claim_lease = '3 s';
+SELECT is((SELECT lease_us FROM reports.worker_register(:'settled', 'host', 1, '1.0', '{default}', 4)), 60000000::bigint, 'a worker that registers again after a lost answer has the lease it had');
+SELECT pg_temp.add_job('lease-kept') AS kept \gset
+SELECT is((SELECT count(*) FROM reports.claim_ids(:'settled', '{default}', ARRAY[:'kept'::uuid])), 1::bigint, 'it claims');
+SELECT ok(lease_until > clock_timestamp() + interval '50 s', 'for the lease it agreed to') FROM reports.job WHERE id = :'kept';
+UPDATE reports.job SET lease_until = clock_timestamp() + interval '1 s' WHERE id = :'kept';
+SELECT is((SELECT count(*) FROM reports.heartbeat(:'settled', ARRAY[:'kept'::uuid], ARRAY[(SELECT attempt_token FROM reports.job WHERE id = :'kept')])), 1::bigint, 'it renews');
+SELECT ok(lease_until > clock_timestamp() + interval '50 s', 'by the same') FROM reports.job WHERE id = :'kept';
+SELECT is((SELECT lease_us FROM reports.worker_register(gen_random_uuid(), 'host', 1, '1.0', '{default}', 4)), 3000000::bigint, 'a new worker has the new lease');
+UPDATE reports.fence_pulse SET beat_at = clock_timestamp() - interval '4 s', reap_not_before = '-infinity' WHERE scope = 'tap';
+SELECT reports.beat('tap');
+SELECT ok(reap_not_before > clock_timestamp() + interval '50 s', 'after a silence that one of them may not have survived, all have the time that they need') FROM reports.fence_pulse WHERE scope = 'tap';
+
 SELECT * FROM finish();
 ROLLBACK;

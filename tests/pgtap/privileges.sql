@@ -20,10 +20,12 @@ SELECT name, '{report_scheduler,report_worker,report_operator,report_author,repo
 -- The ledger of `reportctl migrate`, where that made the schema.
 INSERT INTO relation
 SELECT 'migration', '{report_scheduler,report_worker,report_operator,report_author,report_reader}', '{}' WHERE to_regclass('reports.migration') IS NOT NULL;
+-- For people, and for the replicas to know who leads.
+INSERT INTO relation VALUES ('v_leader', '{report_scheduler,report_operator,report_author,report_reader}', '{}');
 -- For people.
 INSERT INTO relation
 SELECT name, '{report_operator,report_author,report_reader}', '{}'
-  FROM unnest('{v_hold,v_hold_history,v_request,v_queue,v_leader,v_scope,v_leadership_event,v_fence_rejection,v_schedule,v_schedule_version,v_gap,v_occurrence,v_job,v_attempt,
+  FROM unnest('{v_hold,v_hold_history,v_request,v_queue,v_scope,v_leadership_event,v_fence_rejection,v_schedule,v_schedule_version,v_gap,v_occurrence,v_job,v_attempt,
                 v_artifact,v_job_state,v_last_hour,v_worker,v_outbox,v_outbox_dead,v_outbox_load,v_problem}'::text[]) name;
 SELECT set_eq($$SELECT relname::text FROM pg_class WHERE relnamespace = 'reports'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f')$$,
               'SELECT name FROM relation', 'every table and view is listed here');
