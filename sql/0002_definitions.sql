@@ -281,6 +281,28 @@ CREATE TRIGGER check_report BEFORE INSERT OR UPDATE ON reports.report
     FOR EACH ROW EXECUTE FUNCTION reports.check_report();
 
 -- The rule's shape. The leader's own parser is the judge of the rest and writes `problem`.
+-- Only what is certain: a number that its field does not have. The leader knows the whole grammar.
+CREATE FUNCTION reports.check_cron_numbers(p_schedule text, p_rule text) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    wrong record;
+BEGIN
+    -- Steps (/5), the n-th weekday (#2) and days before the last (L-3) have bounds of their own.
+    SELECT f.what, f.low, f.high, n.digits[1] AS number INTO wrong
+      FROM unnest(regexp_split_to_array(btrim(p_rule), '\s+'), '{minute,hour,day,month,weekday}'::text[],
+                  '{0,0,1,1,0}'::integer[], '{59,23,31,12,7}'::integer[]) AS f (field, what, low, high)
+     CROSS JOIN LATERAL regexp_matches(regexp_replace(f.field, '(/|#|L-)[0-9]+', '', 'gi'), '[0-9]+', 'g') AS n (digits)
+     WHERE n.digits[1]::numeric NOT BETWEEN f.low AND f.high
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'schedule "%": % % of cron rule % is not within % to %', p_schedule, wrong.what, wrong.number,
+            quote_literal(p_rule), wrong.low, wrong.high
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'The fields are minute hour day month weekday: 30 6 * * 1-5 is 06:30 from Monday to Friday.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION reports.check_cron_numbers(text, text) IS 'Refuses a cron rule with a number that its field does not have.';
+
 CREATE FUNCTION reports.check_rule(p_schedule text, p_kind text, p_rule text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -302,6 +324,8 @@ BEGIN
         ELSIF p_rule !~ '^[0-9A-Za-z*/,\-\s#+?]+$' THEN
             RAISE EXCEPTION 'schedule "%": cron rule % has characters that cannot stand in one', p_schedule, quote_literal(p_rule)
                 USING ERRCODE = 'invalid_parameter_value', HINT = 'Example: 30 6 * * 1-5 is 06:30 from Monday to Friday.';
+        ELSIF p_rule !~ '^@' THEN
+            PERFORM reports.check_cron_numbers(p_schedule, p_rule);
         END IF;
     ELSIF p_kind = 'interval' THEN
         BEGIN

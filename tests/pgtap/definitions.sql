@@ -58,6 +58,13 @@ SELECT is(pg_temp.rule('cron', t.rule), t.refusal, format('cron rule %L: %s', t.
                ('@Daily', 'a nickname in capitals is refused',
                 '22023 schedule "s": unknown cron nickname ''@Daily'' (Write @hourly, @daily, @weekly, @monthly or @yearly in lower case, or five fields.)'),
                ('*/15 0-6,22 1 jan-mar MON', 'lists, ranges, steps and names pass', 'not refused')) AS t (rule, what, refusal);
+SELECT is(pg_temp.rule('cron', t.rule),
+          format('22023 schedule "s": %s of cron rule %L is not within %s (The fields are minute hour day month weekday: 30 6 * * 1-5 is 06:30 from Monday to Friday.)', t.number, t.rule, t.bounds),
+          format('cron rule %L names a %s that there is not', t.rule, t.number))
+  FROM (VALUES ('61 * * * *', 'minute 61', '0 to 59'), ('0 24 * * *', 'hour 24', '0 to 23'), ('0 6 0 * *', 'day 0', '1 to 31'), ('0 6 1-32 * *', 'day 32', '1 to 31'),
+               ('0 6 * 13 *', 'month 13', '1 to 12'), ('0 6 * * 1,8', 'weekday 8', '0 to 7'), ('99999999999999999999 * * * *', 'minute 99999999999999999999', '0 to 59')) AS t (rule, number, bounds);
+SELECT is(pg_temp.rule('cron', r), 'not refused', format('cron rule %L is not refused for its numbers', r))
+  FROM unnest('{0 0 1 1 0,59 23 31 12 7,*/15 8-18/2 1-31 JAN-DEC MON-FRI,0 6 * * 5#2,0 6 L-3 * *,0 6 15W * *}'::text[]) r;
 SELECT is(pg_temp.rule('cron', '@' || n), 'not refused', format('@%s passes', n))
   FROM unnest('{yearly,annually,monthly,weekly,daily,midnight,hourly}'::text[]) n;
 SELECT is(pg_temp.rule('interval', t.rule), t.refusal, format('interval %L: %s', t.rule, t.what))
