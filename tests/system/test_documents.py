@@ -144,6 +144,51 @@ def test_sql_for_owners_runs_as_a_member_of_report_owner(installation):
     assert db.execute("SELECT max(incarnation) FROM reports.ensemble").fetchone()[0] == 2
 
 
+# Restoring, by the steps of docs/administration.md ------------------------------------------------
+
+
+def succeeded(db, above=""):
+    return {k for k, in db.execute("SELECT j.occurrence_key FROM reports.job j WHERE j.state = 'succeeded' AND j.occurrence_key > %s",
+                                   (above,)).fetchall()}
+
+
+def test_database_restored_by_the_steps_of_the_page_runs_what_it_forgot_but_not_what_was_cancelled(installation):
+    db = installation.connect()
+    db.execute("INSERT INTO reports.report (name, kind) VALUES ('nothing', 'noop')")
+    db.execute("INSERT INTO reports.schedule (name, report, kind, rule) VALUES ('tick', 'nothing', 'interval', '1 second')")
+    scheduler, worker = installation.start_scheduler(), installation.start_worker()
+    installation.wait_until(lambda: len(succeeded(db)) >= 2, 30, "the first firings are done")
+    dump = installation.directory / "dump.sql"
+    conninfo = installation.stack.conninfo(installation.database)
+    subprocess.run(["pg_dump", "--create", "--format=plain", "--file", dump, conninfo], check=True, timeout=60)
+    known = max(k for k, in db.execute("SELECT occurrence_key FROM reports.occurrence").fetchall())
+    installation.wait_until(lambda: len(succeeded(db, known)) >= 3, 30, "firings after the backup are done")
+    worker.stop()
+    scheduler.stop()
+    forgotten = succeeded(db, known)
+    with installation.stack.connect("postgres") as server:
+        server.execute(f'DROP DATABASE "{installation.database}" WITH (FORCE)')
+    subprocess.run(["psql", "-q", "-v", "ON_ERROR_STOP=1", "-f", dump, installation.stack.conninfo("postgres")],
+                   check=True, timeout=120, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    db = installation.connect()
+    assert not succeeded(db, known)
+
+    installation.reportctl("queue", "hold", "default", "--reason", "restored")
+    scheduler.start()
+    installation.wait_until(lambda: forgotten <= {k for k, in db.execute("SELECT occurrence_key FROM reports.job WHERE state = 'queued'")
+                                                  .fetchall()}, 30, "what was forgotten is planned again")
+    unwanted = max(forgotten)
+    installation.reportctl("cancel", f"tick:{unwanted}", "--reason", "ran before the restore")
+    worker.start()
+    installation.wait_until(lambda: db.execute("SELECT count(*) FROM reports.worker WHERE state = 'alive'").fetchone()[0], 20,
+                            "the worker has registered")
+    assert not succeeded(db, known)
+    installation.reportctl("queue", "resume", "default")
+    installation.wait_until(lambda: forgotten - succeeded(db, known) == {unwanted}, 30, "all but the cancelled one run")
+    assert db.execute("SELECT j.state::text, j.attempt FROM reports.job j WHERE j.occurrence_key = %s",
+                      (unwanted,)).fetchone() == ("cancelled", 0)
+
+
 # What is shown to type ----------------------------------------------------------------------------
 
 
