@@ -160,11 +160,20 @@ static enum status scan_step(const struct item *it, const char **p, int *ret_ste
     return STATUS_OK;
 }
 
+/* What to write for the beginning of a range: Sunday is 0 there, since 7 ends one. */
+static int range_begin(const struct cron_field *f, int low)
+{
+    return f->kind == FIELD_WEEKDAY && low == 7 ? 0 : low;
+}
+
 static enum status refuse_backwards(const struct item *it, int low, int high)
 {
     const struct cron_field *f = it->field;
     char why[120];
-    if (f->kind == FIELD_WEEKDAY && high == 0) {
+    if (range_begin(f, low) <= high) {
+        (void)snprintf(why, sizeof why, "the range runs backwards; write \"%d-%d\"",
+                       range_begin(f, low), high);
+    } else if (f->kind == FIELD_WEEKDAY && high == 0) {
         (void)snprintf(why, sizeof why, "the range runs backwards; write \"%d-7\"", low);
     } else {
         (void)snprintf(why, sizeof why, "the range runs backwards; write \"%d-%d,%d-%d\"", low,
@@ -191,8 +200,8 @@ static enum status item_parse_range(const struct item *it, struct cron_values *s
         high = low;
         if (*p == '/') {
             char why[120];
-            (void)snprintf(why, sizeof why, "a step needs a range; write \"%d-%d%s\"", low,
-                           f->star_max, p);
+            (void)snprintf(why, sizeof why, "a step needs a range; write \"%d-%d%s\"",
+                           range_begin(f, low), f->star_max, p);
             return item_refuse(it, why);
         }
         if (*p == '-') {
