@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon_signals.h"
+
 enum {
     OPTION_CONFIG = 1,
     OPTION_CHECK,
@@ -97,6 +99,7 @@ static int settings_use(const struct daemon_program *p, const struct wanted *w,
         settings_print_values(p->spec, settings, stdout);
         return 0;
     default:
+        daemon_signals_block();
         log_open(p->name, daemon_log_level(p->spec, settings));
         daemon_log_lines("settings", lines);
         return p->serve(w->path, settings);

@@ -13,7 +13,8 @@ struct daemon_program {
     const char *signals;              /* --help: what signals do, in whole lines */
     const char *version;              /* --version: after the name */
     const struct settings_spec *spec; /* has a TEXT row log_level */
-    /* Run until a stop; the exit status. `settings` are borrowed; the log is open. */
+    /* Run until a stop; the exit status. `settings` are borrowed; the log is open, signals are
+       blocked (daemon_signals.h). */
     int (*serve)(const char *path, const void *settings);
 };
 

@@ -9,9 +9,9 @@
 
 /* Run one statement with text parameters and take its result.
  * Owns: *ret_result, PQclear by the caller, only when OK. Rows arrive in text form.
- * SQLSTATEs: class 08, 57P0x and a lost socket -> AGAIN and broken; 40001, 40P01, 55P03 -> AGAIN;
- * 57014 -> TIMEOUT; RS001 (fence row missing) -> CORRUPT; RS002 held -> HELD; other RSxxx and all
- * else -> INVALID with the server's message and hint in err. A COMMIT that warns of missing
+ * SQLSTATEs: a lost socket -> AGAIN and broken; classes 08, 53 and 57P, 40001, 40P01, 55P03, 25006
+ * -> AGAIN; 57014 -> TIMEOUT; RS001 (fence row missing) -> CORRUPT; other RSxxx and all else ->
+ * INVALID with the server's message and hint in err. A COMMIT that warns of missing
  * synchronous replication (01000 "might not have been replicated") -> TIMEOUT (unknown).
  * Thread: owner. Blocks: until deadline. */
 MUST_USE enum status store_pg_query(struct store *store, const char *sql, int count,

@@ -1,7 +1,6 @@
 #include "daemon.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 
 #include "canceller.h"
 #include "coord.h"
+#include "daemon_signals.h"
 #include "http_scheduler.h"
 #include "log.h"
 #include "notify.h"
@@ -48,24 +48,6 @@ struct scheduler {
     int64_t watchdog_ms;
     char status[256];
 };
-
-static void signals_of_interest(sigset_t *set)
-{
-    (void)sigemptyset(set);
-    (void)sigaddset(set, SIGTERM);
-    (void)sigaddset(set, SIGINT);
-    (void)sigaddset(set, SIGHUP);
-    (void)sigaddset(set, SIGUSR1);
-}
-
-void scheduler_block_signals(void)
-{
-    sigset_t set;
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-    signals_of_interest(&set);
-    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
-    (void)sigaction(SIGPIPE, &ignore, NULL);
-}
 
 /* Making and starting ------------------------------------------------------------------------ */
 
@@ -108,9 +90,7 @@ static enum status make_parts(struct scheduler *d, struct error *err)
     for (size_t i = 0; i < s->kafka_secret_files.count; i++) {
         d->kafka_secret_files[i] = s->kafka_secret_files.items[i];
     }
-    sigset_t set;
-    signals_of_interest(&set);
-    d->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    d->signals = daemon_signals_open();
     d->urgent = inbox_new(sizeof(struct coord_event), URGENT_MAX);
     if (d->signals < 0 || d->urgent == NULL) {
         return error_set(err, STATUS_FATAL, "no memory or descriptors to start");

@@ -9,12 +9,9 @@
 #include "scheduler_settings.h"
 #include "status.h"
 
-/* Block the signals and ignore SIGPIPE; before any thread. */
-void scheduler_block_signals(void);
-
-/* Run until a stop is asked for. SIGHUP reads the file at `path` again. Returns: OK; INVALID, FATAL
- * (it did not start); TIMEOUT: the stop took too long and threads are left: only _exit may follow.
- */
+/* Run until a stop is asked for, with daemon_signals_block done. SIGHUP reads the file at `path`
+ * again. Returns: OK; INVALID, FATAL (it did not start); TIMEOUT: the stop took too long and
+ * threads are left: only _exit may follow. */
 MUST_USE enum status scheduler_run(const char *path, const struct scheduler_settings *settings,
                                    struct error *err);
 

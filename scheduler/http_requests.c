@@ -27,6 +27,11 @@
 #define TURN_MS       1000
 #define RETRY_AFTER_S 1
 
+/* As PostgreSQL names them; the functions of sql/ raise them by these names. */
+#define NO_DATA_FOUND         "P0002"
+#define UNIQUE_VIOLATION      "23505" /* the request id was used for something else */
+#define FEATURE_NOT_SUPPORTED "0A000"
+
 struct errand {
     struct http_exchange *exchange; /* NULL: a wake-up */
     enum http_method method;
@@ -167,11 +172,11 @@ static enum status store_have(struct http_requests *r)
 static void respond_failure(struct http_requests *r, struct http_response *response, enum status s,
                             const struct error *err)
 {
-    if (s == STATUS_NOT_FOUND || (s == STATUS_INVALID && strcmp(err->code, "P0002") == 0)) {
+    if (s == STATUS_NOT_FOUND || (s == STATUS_INVALID && strcmp(err->code, NO_DATA_FOUND) == 0)) {
         http_respond_error(response, 404, "%s", err->text);
-    } else if (s == STATUS_INVALID && strcmp(err->code, "23505") == 0) {
+    } else if (s == STATUS_INVALID && strcmp(err->code, UNIQUE_VIOLATION) == 0) {
         http_respond_error(response, 409, "%s", err->text);
-    } else if (s == STATUS_INVALID && strcmp(err->code, "0A000") == 0) {
+    } else if (s == STATUS_INVALID && strcmp(err->code, FEATURE_NOT_SUPPORTED) == 0) {
         http_respond_error(response, 501, "%s", err->text);
     } else if (s == STATUS_INVALID && store_blames_a_row(err)) {
         http_respond_error(response, 400, "%s", err->text);

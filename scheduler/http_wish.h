@@ -5,8 +5,8 @@
 #include "http.h"
 #include "store_request.h"
 
-#define WISH_TIMEOUT_S     60 /* when the client names none */
-#define WISH_TIMEOUT_MAX_S 86400
+#define WISH_TIMEOUT_S     60    /* when the client names none */
+#define WISH_TIMEOUT_MAX_S 86400 /* as reports.ask has it */
 
 /* {"id": uuid, "kind": ..., "subject": ..., "argument": text or null, "timeout_s": number}.
  * Returns: OK; INVALID (the text names the member and the remedy); NOT_FOUND: a kind of a later

@@ -10,7 +10,6 @@ static int serve(const char *path, const void *settings)
 {
     const struct scheduler_settings *s = settings;
     struct error err = {.text = ""};
-    scheduler_block_signals();
     log_event(LOG_LEVEL_INFO, "scheduler starting", "version=%s name=%s", RS_VERSION, s->name);
     enum status status = scheduler_run(path, s, &err);
     if (status == STATUS_TIMEOUT) {

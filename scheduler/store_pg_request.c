@@ -6,23 +6,19 @@
 
 #include "store_pg.h"
 
-#define TEXT_OF(number)  TEXT_OF_(number)
-#define TEXT_OF_(number) #number
-#define SILENT_S         30 /* an idle leader beats every 5 s */
-
+/* v_leader has the one rule for who leads: what people are shown is where requests go. */
 static const char locate_sql[] =
-    "SELECT s.scope, CASE WHEN f.leads THEN f.member END, CASE WHEN f.leads THEN f.url END "
+    "SELECT s.scope, CASE WHEN l.state = 'active' THEN f.member END, "
+    "CASE WHEN l.state = 'active' THEN f.url END "
     "FROM (SELECT coalesce("
     "(SELECT r.scope FROM reports.request r WHERE r.id = $1::uuid), "
     "(SELECT d.scope FROM reports.schedule d WHERE d.name = $2::text), "
     "(SELECT j.scope FROM reports.job j WHERE j.id = $3::uuid), "
     "(SELECT o.scope FROM reports.occurrence o WHERE o.schedule = $4::text "
     "AND o.occurrence_key = $5::text)) AS scope) s "
-    "LEFT JOIN LATERAL (SELECT f.member, f.url, f.activated_at IS NOT NULL "
-    "AND f.released_at IS NULL AND p.beat_at > clock_timestamp() - interval '" TEXT_OF(
-        SILENT_S) " s' AS leads FROM reports.fence f JOIN reports.fence_pulse p USING (scope) "
-                  "WHERE f.scope = s.scope) f ON true "
-                  "WHERE s.scope IS NOT NULL";
+    "LEFT JOIN reports.v_leader l ON l.scope = s.scope LEFT JOIN reports.fence f ON f.scope = "
+    "s.scope "
+    "WHERE s.scope IS NOT NULL";
 
 static bool is_about_a_job(const char *kind)
 {
@@ -58,25 +54,32 @@ enum status request_locate(struct store *store, const struct request_wish *wish,
     return STATUS_OK;
 }
 
+/* One statement about a list, which it frees. */
+static enum status list_query(struct store *store, const char *sql, struct store_pg_array *list,
+                              instant deadline, PGresult **ret_result, struct error *err)
+{
+    const char *values[] = {store_pg_array_text(list)};
+    enum status s = values[0] == NULL
+                        ? error_set(err, STATUS_AGAIN, "out of memory")
+                        : store_pg_query(store, sql, 1, values, deadline, ret_result, err);
+    store_pg_array_free(list);
+    return s;
+}
+
 enum status request_leaders(struct store *store, const char (*scopes)[NAME_MAX_BYTES], size_t count,
                             instant deadline, struct request_leader *ret_leaders, size_t *ret_count,
                             struct error *err)
 {
     static const char sql[] =
-        "SELECT f.scope, f.member, f.incarnation, f.generation, f.activated_at IS NOT NULL "
-        "AND f.released_at IS NULL AND p.beat_at > clock_timestamp() - interval '" TEXT_OF(
-            SILENT_S) " s' "
-                      "FROM reports.fence f JOIN reports.fence_pulse p USING (scope) "
-                      "WHERE f.scope = ANY ($1::text[])";
+        "SELECT f.scope, f.member, f.incarnation, f.generation, l.state = 'active' "
+        "FROM reports.fence f JOIN reports.v_leader l USING (scope) "
+        "WHERE f.scope = ANY ($1::text[])";
     struct store_pg_array list = {0};
     PGresult *r = NULL;
     for (size_t i = 0; i < count; i++) {
         store_pg_array_add(&list, scopes[i]);
     }
-    const char *values[] = {store_pg_array_text(&list)};
-    enum status s = values[0] == NULL ? error_set(err, STATUS_AGAIN, "out of memory")
-                                      : store_pg_query(store, sql, 1, values, deadline, &r, err);
-    store_pg_array_free(&list);
+    enum status s = list_query(store, sql, &list, deadline, &r, err);
     if (s != STATUS_OK) {
         return s;
     }
@@ -125,10 +128,7 @@ enum status request_states(struct store *store, const char (*ids)[UUID_TEXT_MAX]
     for (size_t i = 0; i < count; i++) {
         store_pg_array_add(&list, ids[i]);
     }
-    const char *values[] = {store_pg_array_text(&list)};
-    enum status s = values[0] == NULL ? error_set(err, STATUS_AGAIN, "out of memory")
-                                      : store_pg_query(store, sql, 1, values, deadline, &r, err);
-    store_pg_array_free(&list);
+    enum status s = list_query(store, sql, &list, deadline, &r, err);
     if (s != STATUS_OK) {
         return s;
     }

@@ -31,8 +31,8 @@ struct request_place {
     char url[256];    /* of the leader; "" when there is none or it told none */
 };
 
-/* Which scope a wish is about: that of the request with its id, otherwise of its subject. A leader
- * that gave no sign of life for half a minute counts as none.
+/* Which scope a wish is about: that of the request with its id, otherwise of its subject. Who leads
+ * is what view v_leader calls active: a silent leader counts as none.
  * Returns: OK; NOT_FOUND (the text names the subject and the remedy); AGAIN; TIMEOUT. */
 MUST_USE enum status request_locate(struct store *store, const struct request_wish *wish,
                                     instant deadline, struct request_place *ret_place,
@@ -43,7 +43,7 @@ struct request_leader {
     char scope[NAME_MAX_BYTES];
     char member[254]; /* whoever leads, or led last; "" before the first */
     int64_t incarnation, generation;
-    bool leads; /* it is active, not released, and has given a sign of life lately */
+    bool leads; /* active, as view v_leader has it */
 };
 
 /* Of these scopes, at most `count`; one without a fence row is left out.

@@ -10,7 +10,6 @@
 static int serve(const char *path, const void *settings)
 {
     struct error err = {.text = ""};
-    worker_signals_block();
     log_event(LOG_LEVEL_INFO, "worker starting", "version=%s", RS_VERSION);
     enum status s = worker_run(path, settings, &err);
     if (s != STATUS_OK) {

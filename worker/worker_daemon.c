@@ -11,6 +11,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "daemon_signals.h"
 #include "heartbeat.h"
 #include "http_worker.h"
 #include "intake.h"
@@ -51,24 +52,6 @@ struct daemon {
     instant counts_at;
     char counts[1024]; /* as last logged */
 };
-
-static void signals_of_interest(sigset_t *set)
-{
-    (void)sigemptyset(set);
-    (void)sigaddset(set, SIGTERM);
-    (void)sigaddset(set, SIGINT);
-    (void)sigaddset(set, SIGHUP);
-    (void)sigaddset(set, SIGUSR1);
-}
-
-void worker_signals_block(void)
-{
-    sigset_t set;
-    struct sigaction ignore = {.sa_handler = SIG_IGN};
-    signals_of_interest(&set);
-    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
-    (void)sigaction(SIGPIPE, &ignore, NULL);
-}
 
 static bool is_executable(const char *path)
 {
@@ -341,9 +324,7 @@ static enum status metrics_begin(struct daemon *d, struct error *err)
 /* What a start needs beyond memory. */
 static enum status daemon_prepare(struct daemon *d, struct error *err)
 {
-    sigset_t set;
-    signals_of_interest(&set);
-    d->signals = signalfd(-1, &set, SFD_CLOEXEC);
+    d->signals = daemon_signals_open();
     d->counts_at = instant_add_ms(clock_now(), COUNTS_MS);
     if (d->signals < 0) {
         return error_set(err, STATUS_FATAL, "no descriptor for signals: %s", strerror(errno));

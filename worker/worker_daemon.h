@@ -11,11 +11,8 @@
 #include "status.h"
 #include "worker_settings.h"
 
-/* Block the signals and ignore SIGPIPE; before any thread. */
-void worker_signals_block(void);
-
-/* Run until a stop is asked for. SIGHUP reads the file at `path` again. Returns: OK; INVALID, FATAL
- * (it did not start). */
+/* Run until a stop is asked for, with daemon_signals_block done. SIGHUP reads the file at `path`
+ * again. Returns: OK; INVALID, FATAL (it did not start). */
 MUST_USE enum status worker_run(const char *path, const struct worker_settings *settings,
                                 struct error *err);
 
