@@ -220,7 +220,7 @@ def next_steps(daemons):
      reportctl trigger totals --key by-hand-1
      psql "$RS_PG_SUPER"
      ls {STACK}/artifacts     # the reports;  logs and configuration: {STACK}
-     kill {' '.join(str(d.process.pid) for d in daemons)}; {ROOT}/dev/stack down""")
+     kill {' '.join(str(d.process.pid) for d in daemons)}; {ROOT}/dev/stack down --name {os.environ['RS_STACK']}""")
 
 
 def main():
