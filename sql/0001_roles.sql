@@ -90,13 +90,50 @@ ALTER DEFAULT PRIVILEGES FOR ROLE report_owner REVOKE EXECUTE ON FUNCTIONS FROM 
 
 SET ROLE report_owner;
 
+-- The second half of a CHECK: says what is wrong and what to write, where PostgreSQL would print the constraint's
+-- name and the row. Never returns. VOLATILE, or the planner would call it beforehand, and of no rights of its own.
+CREATE FUNCTION reports.refuse(p_message text, p_hint text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION '%', p_message USING ERRCODE = 'check_violation', HINT = p_hint;
+END
+$$;
+COMMENT ON FUNCTION reports.refuse(text, text) IS 'Refuses a row: CHECK (what must hold OR reports.refuse(...)).';
+
+CREATE FUNCTION reports.refuse_value(p_row text, p_column text, p_value text, p_hint text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RAISE EXCEPTION '%: % cannot be %', p_row, p_column,
+        quote_literal(left(p_value, 80)) || CASE WHEN length(p_value) > 80 THEN ' ...' ELSE '' END
+        USING ERRCODE = 'check_violation', HINT = p_hint;
+END
+$$;
+COMMENT ON FUNCTION reports.refuse_value(text, text, text, text) IS 'Refuses the value of a column: CHECK (what must hold OR reports.refuse_value(...)).';
+
+CREATE FUNCTION reports.refuse_name(p_name text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    nearest text := left(ltrim(regexp_replace(lower(p_name), '[^a-z0-9_.-]+', '-', 'g'), '_.-'), 63);
+BEGIN
+    RAISE EXCEPTION 'name % cannot be one', quote_literal(left(p_name, 80)) || CASE WHEN length(p_name) > 80 THEN ' ...' ELSE '' END
+        USING ERRCODE = 'check_violation',
+              HINT = 'A name is 1 to 63 of a-z, 0-9, _ . - and begins with a letter or digit'
+                     || CASE WHEN nearest <> '' THEN format(': write ''%s''.', nearest) ELSE '.' END;
+END
+$$;
+COMMENT ON FUNCTION reports.refuse_name(text) IS 'Refuses what is not of the domain name.';
+-- Whoever writes a row calls what its CHECKs call.
+GRANT EXECUTE ON FUNCTION reports.refuse(text, text), reports.refuse_value(text, text, text, text), reports.refuse_name(text)
+    TO report_scheduler, report_worker, report_operator, report_author, report_reader;
+
 CREATE DOMAIN reports.name AS text
-    CONSTRAINT name_shape CHECK (VALUE ~ '^[a-z0-9][a-z0-9_.-]{0,62}$');
+    CONSTRAINT name_shape CHECK ((VALUE ~ '^[a-z0-9][a-z0-9_.-]{0,62}$') IS NOT FALSE OR reports.refuse_name(VALUE));
 COMMENT ON DOMAIN reports.name IS
     'Name of a scope, queue, report, schedule: 1 to 63 of a-z 0-9 _ . - and starting with a letter or digit.';
 
 CREATE DOMAIN reports.occurrence_key AS text
-    CONSTRAINT occurrence_key_shape CHECK (VALUE ~ '^[A-Za-z0-9][A-Za-z0-9_.:+-]{0,126}$');
+    CONSTRAINT occurrence_key_shape CHECK ((VALUE ~ '^[A-Za-z0-9][A-Za-z0-9_.:+-]{0,126}$') IS NOT FALSE
+        OR reports.refuse(format('occurrence key %L cannot be one', left(VALUE, 200)), 'A key is 1 to 127 of letters, digits, _ . : + - and begins with a letter or digit.'));
 COMMENT ON DOMAIN reports.occurrence_key IS
     'Key of one firing within its schedule, e.g. 2030-04-12: 1 to 127 of letters, digits, _ . : + -';
 

@@ -4,12 +4,15 @@
 SET ROLE report_owner;
 
 CREATE TABLE reports.installation (
-    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    only_row boolean PRIMARY KEY DEFAULT true
+        CHECK (only_row OR reports.refuse('an installation has one row', 'Update the row that is there.')),
     id uuid NOT NULL DEFAULT gen_random_uuid(),
     claim_lease interval NOT NULL DEFAULT '60 seconds'
-        CHECK (claim_lease BETWEEN interval '3 seconds' AND interval '1 hour'),
+        CHECK (claim_lease BETWEEN interval '3 seconds' AND interval '1 hour'
+            OR reports.refuse_value('installation', 'claim_lease', claim_lease::text, 'Write an interval from 3 seconds to 1 hour.')),
     reap_grace interval NOT NULL DEFAULT '5 seconds'
-        CHECK (reap_grace BETWEEN interval '1 second' AND interval '10 minutes'),
+        CHECK (reap_grace BETWEEN interval '1 second' AND interval '10 minutes'
+            OR reports.refuse_value('installation', 'reap_grace', reap_grace::text, 'Write an interval from 1 second to 10 minutes.')),
     created_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 COMMENT ON TABLE reports.installation IS 'One row: this installation of the report scheduler.';
@@ -23,7 +26,9 @@ INSERT INTO reports.installation DEFAULT VALUES;
 CREATE TABLE reports.scope (
     name reports.name PRIMARY KEY,
     description text NOT NULL DEFAULT '',
-    catch_up_max integer DEFAULT 100 CHECK (catch_up_max BETWEEN 1 AND 1000000),
+    catch_up_max integer DEFAULT 100
+        CONSTRAINT scope_catch_up_max_check CHECK ((catch_up_max BETWEEN 1 AND 1000000) IS NOT FALSE
+            OR reports.refuse_value(format('scope "%s"', name), 'catch_up_max', catch_up_max::text, 'Write a number from 1 to 1000000, or NULL for no bound.')),
     created_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 COMMENT ON TABLE reports.scope IS 'An independent field of authority: the schedules that one leader plans. Never deleted, since its fence never is (I2).';
@@ -35,7 +40,9 @@ COMMENT ON COLUMN reports.scope.created_at IS 'When it was made.';
 CREATE TABLE reports.queue (
     name reports.name PRIMARY KEY,
     description text NOT NULL DEFAULT '',
-    max_outstanding integer CHECK (max_outstanding BETWEEN 1 AND 1000000),
+    max_outstanding integer
+        CONSTRAINT queue_max_outstanding_check CHECK ((max_outstanding BETWEEN 1 AND 1000000) IS NOT FALSE
+            OR reports.refuse_value(format('queue "%s"', name), 'max_outstanding', max_outstanding::text, 'Write a number from 1 to 1000000, or NULL for no bound; to stop a queue: reportctl hold --queue NAME.')),
     created_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 COMMENT ON TABLE reports.queue IS 'A class of jobs; workers say which queues they serve.';
@@ -49,7 +56,8 @@ CREATE TABLE reports.calendar (
     name reports.name PRIMARY KEY,
     description text NOT NULL DEFAULT '',
     weekend_days integer[] NOT NULL DEFAULT '{6,7}'
-        CHECK (weekend_days <@ ARRAY[1,2,3,4,5,6,7] AND cardinality(weekend_days) < 7),
+        CONSTRAINT calendar_weekend_days_check CHECK (weekend_days <@ ARRAY[1,2,3,4,5,6,7] AND cardinality(weekend_days) < 7
+            OR reports.refuse_value(format('calendar "%s"', name), 'weekend_days', weekend_days::text, 'Write at most six of 1 (Monday) to 7 (Sunday), such as {6,7}.')),
     valid_through date
 );
 COMMENT ON TABLE reports.calendar IS 'A business calendar. Schedules cannot refer to one yet.';
@@ -74,17 +82,27 @@ COMMENT ON COLUMN reports.calendar_day.description IS 'For people.';
 CREATE TABLE reports.report (
     name reports.name PRIMARY KEY,
     description text NOT NULL DEFAULT '',
-    kind text NOT NULL CHECK (kind IN ('sql', 'program', 'noop')),
+    kind text NOT NULL
+        CONSTRAINT report_kind_check CHECK (kind IN ('sql', 'program', 'noop')
+            OR reports.refuse_value(format('report "%s"', name), 'kind', kind, 'Write ''sql'', ''program'' or ''noop''.')),
     data_source reports.name,
-    query text CHECK (octet_length(query) <= 262144),
-    format text NOT NULL DEFAULT 'csv' CHECK (format ~ '^[a-z0-9]{1,16}$'),
+    query text
+        CONSTRAINT report_query_check CHECK ((octet_length(query) <= 262144) IS NOT FALSE
+            OR reports.refuse(format('report "%s": its query has %s bytes', name, octet_length(query)), 'A query may have 262144 bytes; make a view or function of it in the data source.')),
+    format text NOT NULL DEFAULT 'csv'
+        CONSTRAINT report_format_check CHECK (format ~ '^[a-z0-9]{1,16}$'
+            OR reports.refuse_value(format('report "%s"', name), 'format', format, 'Write ''csv'' or ''json''; for a program 1 to 16 of a-z and 0-9, the ending of its file.')),
     program reports.name,
     parameters jsonb NOT NULL DEFAULT '{}'
-        CHECK (jsonb_typeof(parameters) = 'object' AND octet_length(parameters::text) <= 65536),
+        CONSTRAINT report_parameters_check CHECK (jsonb_typeof(parameters) = 'object' AND octet_length(parameters::text) <= 65536
+            OR reports.refuse_value(format('report "%s"', name), 'parameters', parameters::text, 'Write {"name": "value"} of at most 65536 bytes, or {} for none.')),
     owner text NOT NULL DEFAULT current_user,
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    CONSTRAINT sql_needs_query CHECK (kind <> 'sql' OR (data_source IS NOT NULL AND query IS NOT NULL)),
-    CONSTRAINT program_needs_program CHECK (kind <> 'program' OR program IS NOT NULL)
+    CONSTRAINT sql_needs_query CHECK (kind <> 'sql' OR (data_source IS NOT NULL AND query IS NOT NULL)
+            OR reports.refuse(format('report "%s": kind ''sql'' needs a %s', name, concat_ws(' and a ', CASE WHEN data_source IS NULL THEN 'data_source' END, CASE WHEN query IS NULL THEN 'query' END)),
+                          'Write data_source (a name that worker.conf knows) and query (one SELECT).')),
+    CONSTRAINT program_needs_program CHECK (kind <> 'program' OR program IS NOT NULL
+            OR reports.refuse(format('report "%s": kind ''program'' needs a program', name), 'Write program (the name of a program in worker.conf).'))
 );
 COMMENT ON TABLE reports.report IS 'What to produce.';
 COMMENT ON COLUMN reports.report.name IS 'Name.';
@@ -103,9 +121,15 @@ CREATE TABLE reports.schedule (
     scope reports.name NOT NULL DEFAULT 'main' REFERENCES reports.scope (name),
     report reports.name NOT NULL REFERENCES reports.report (name),
     description text NOT NULL DEFAULT '',
-    kind text NOT NULL CHECK (kind IN ('cron', 'interval', 'once')),
-    rule text NOT NULL CHECK (octet_length(rule) BETWEEN 1 AND 512),
-    time_zone text NOT NULL DEFAULT 'UTC' CHECK (octet_length(time_zone) BETWEEN 1 AND 63),
+    kind text NOT NULL
+        CONSTRAINT schedule_kind_check CHECK (kind IN ('cron', 'interval', 'once')
+            OR reports.refuse_value(format('schedule "%s"', name), 'kind', kind, 'Write ''cron'', ''interval'' or ''once''.')),
+    rule text NOT NULL
+        CONSTRAINT schedule_rule_check CHECK (octet_length(rule) BETWEEN 1 AND 512
+            OR reports.refuse_value(format('schedule "%s"', name), 'rule', rule, 'A rule has 1 to 512 bytes; make several schedules of one that is longer.')),
+    time_zone text NOT NULL DEFAULT 'UTC'
+        CONSTRAINT schedule_time_zone_check CHECK (octet_length(time_zone) BETWEEN 1 AND 63
+            OR reports.refuse_value(format('schedule "%s"', name), 'time_zone', time_zone, 'Write an IANA name such as Europe/Berlin or UTC.')),
     anchor timestamptz,
     starts_at timestamptz,
     ends_at timestamptz,
@@ -115,23 +139,46 @@ CREATE TABLE reports.schedule (
     calendar reports.name,
     nonbusiness text NOT NULL DEFAULT 'run',
     business_date text NOT NULL DEFAULT 'run_date',
-    misfire text CHECK (misfire IN ('run_all', 'run_latest', 'skip')),
-    misfire_max integer NOT NULL DEFAULT 31 CHECK (misfire_max BETWEEN 1 AND 1000),
-    misfire_age interval NOT NULL DEFAULT '7 days' CHECK (misfire_age BETWEEN interval '1 minute' AND interval '3660 days'),
-    misfire_grace interval NOT NULL DEFAULT '60 seconds' CHECK (misfire_grace BETWEEN interval '1 second' AND interval '1 day'),
-    overlap text NOT NULL DEFAULT 'allow' CHECK (overlap IN ('allow', 'forbid', 'queue', 'replace')),
+    misfire text
+        CONSTRAINT schedule_misfire_check CHECK ((misfire IN ('run_all', 'run_latest', 'skip')) IS NOT FALSE
+            OR reports.refuse_value(format('schedule "%s"', name), 'misfire', misfire, 'Write ''run_all'', ''run_latest'' or ''skip'', or NULL for the default.')),
+    misfire_max integer NOT NULL DEFAULT 31
+        CONSTRAINT schedule_misfire_max_check CHECK (misfire_max BETWEEN 1 AND 1000
+            OR reports.refuse_value(format('schedule "%s"', name), 'misfire_max', misfire_max::text, 'Write a number from 1 to 1000; for none at all: misfire = ''skip''.')),
+    misfire_age interval NOT NULL DEFAULT '7 days'
+        CONSTRAINT schedule_misfire_age_check CHECK (misfire_age BETWEEN interval '1 minute' AND interval '3660 days'
+            OR reports.refuse_value(format('schedule "%s"', name), 'misfire_age', misfire_age::text, 'Write an interval from 1 minute to 3660 days; for none at all: misfire = ''skip''.')),
+    misfire_grace interval NOT NULL DEFAULT '60 seconds'
+        CONSTRAINT schedule_misfire_grace_check CHECK (misfire_grace BETWEEN interval '1 second' AND interval '1 day'
+            OR reports.refuse_value(format('schedule "%s"', name), 'misfire_grace', misfire_grace::text, 'Write an interval from 1 second to 1 day.')),
+    overlap text NOT NULL DEFAULT 'allow'
+        CONSTRAINT schedule_overlap_check CHECK (overlap IN ('allow', 'forbid', 'queue', 'replace')
+            OR reports.refuse_value(format('schedule "%s"', name), 'overlap', overlap, 'Write ''allow'', ''forbid'', ''queue'' or ''replace''.')),
     queue reports.name NOT NULL DEFAULT 'default' REFERENCES reports.queue (name),
-    priority integer NOT NULL DEFAULT 0 CHECK (priority BETWEEN -1000 AND 1000),
+    priority integer NOT NULL DEFAULT 0
+        CONSTRAINT schedule_priority_check CHECK (priority BETWEEN -1000 AND 1000
+            OR reports.refuse_value(format('schedule "%s"', name), 'priority', priority::text, 'Write a number from -1000 to 1000; higher is claimed first.')),
     jitter_s integer NOT NULL DEFAULT 0,
-    max_attempts integer NOT NULL DEFAULT 3 CHECK (max_attempts BETWEEN 1 AND 100),
-    retry_base interval NOT NULL DEFAULT '10 seconds' CHECK (retry_base BETWEEN interval '0' AND interval '1 day'),
-    retry_cap interval NOT NULL DEFAULT '10 minutes' CHECK (retry_cap BETWEEN interval '0' AND interval '7 days'),
-    timeout interval NOT NULL DEFAULT '1 hour' CHECK (timeout BETWEEN interval '1 second' AND interval '7 days'),
+    max_attempts integer NOT NULL DEFAULT 3
+        CONSTRAINT schedule_max_attempts_check CHECK (max_attempts BETWEEN 1 AND 100
+            OR reports.refuse_value(format('schedule "%s"', name), 'max_attempts', max_attempts::text, 'Write a number from 1 (no retries) to 100.')),
+    retry_base interval NOT NULL DEFAULT '10 seconds'
+        CONSTRAINT schedule_retry_base_check CHECK (retry_base BETWEEN interval '0' AND interval '1 day'
+            OR reports.refuse_value(format('schedule "%s"', name), 'retry_base', retry_base::text, 'Write an interval from 0 to 1 day.')),
+    retry_cap interval NOT NULL DEFAULT '10 minutes'
+        CONSTRAINT schedule_retry_cap_check CHECK (retry_cap BETWEEN interval '0' AND interval '7 days'
+            OR reports.refuse_value(format('schedule "%s"', name), 'retry_cap', retry_cap::text, 'Write an interval from 0 to 7 days.')),
+    timeout interval NOT NULL DEFAULT '1 hour'
+        CONSTRAINT schedule_timeout_check CHECK (timeout BETWEEN interval '1 second' AND interval '7 days'
+            OR reports.refuse_value(format('schedule "%s"', name), 'timeout', timeout::text, 'Write an interval from 1 second to 7 days.')),
     parameters jsonb NOT NULL DEFAULT '{}'
-        CHECK (jsonb_typeof(parameters) = 'object' AND octet_length(parameters::text) <= 65536),
+        CONSTRAINT schedule_parameters_check CHECK (jsonb_typeof(parameters) = 'object' AND octet_length(parameters::text) <= 65536
+            OR reports.refuse_value(format('schedule "%s"', name), 'parameters', parameters::text, 'Write {"name": "value"} of at most 65536 bytes, or {} for none.')),
     owner text NOT NULL DEFAULT current_user,
-    CONSTRAINT starts_before_end CHECK (starts_at IS NULL OR ends_at IS NULL OR starts_at < ends_at),
-    CONSTRAINT misfire_age_covers_grace CHECK (misfire_age >= misfire_grace)
+    CONSTRAINT starts_before_end CHECK (starts_at IS NULL OR ends_at IS NULL OR starts_at < ends_at
+            OR reports.refuse(format('schedule "%s": it ends at %s, which is not after its start at %s', name, ends_at, starts_at), 'Write an ends_at after starts_at, or NULL.')),
+    CONSTRAINT misfire_age_covers_grace CHECK (misfire_age >= misfire_grace
+            OR reports.refuse(format('schedule "%s": misfire_age %s is less than misfire_grace %s', name, misfire_age, misfire_grace), 'Write a misfire_age of at least misfire_grace.'))
 );
 CREATE INDEX schedule_report ON reports.schedule (report);
 COMMENT ON TABLE reports.schedule IS 'When to produce a report. Edit rows freely: each edit becomes a version, and the leader takes it in.';
@@ -238,8 +285,8 @@ CREATE TABLE reports.schedule_change (
     made_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (scope, id)
 );
--- For due: what fires now, and was it edited?
-CREATE INDEX schedule_change_schedule ON reports.schedule_change (schedule);
+-- For due: what fires now, and was it edited? For changes: the oldest edit of each schedule.
+CREATE INDEX schedule_change_schedule ON reports.schedule_change (scope, schedule, version);
 COMMENT ON TABLE reports.schedule_change IS 'An edit the leader has not taken in yet; the durable side of NOTIFY.';
 COMMENT ON COLUMN reports.schedule_change.id IS 'Order of arrival; not of commit, so the leader reads rows, never a cursor.';
 COMMENT ON COLUMN reports.schedule_change.scope IS 'Scope of the schedule.';
@@ -340,7 +387,7 @@ BEGIN
         END IF;
         IF length < interval '1 second' THEN
             RAISE EXCEPTION 'schedule "%": an interval is at least 1 second', p_schedule
-                USING ERRCODE = 'invalid_parameter_value';
+                USING ERRCODE = 'invalid_parameter_value', HINT = 'Write elapsed time such as 15 minutes or 36 hours.';
         END IF;
     ELSIF p_kind = 'once' THEN
         IF p_rule !~ '^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d)?$' THEN
@@ -406,7 +453,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF TG_OP = 'UPDATE' AND (NEW.name <> OLD.name OR NEW.scope <> OLD.scope) THEN
         RAISE EXCEPTION 'schedule "%": name and scope never change', OLD.name
-            USING ERRCODE = 'invalid_parameter_value', HINT = 'Insert a new schedule and delete this one.';
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Insert a new schedule under another name and delete this one.';
     END IF;
     IF NEW.kind = 'rrule' THEN
         RAISE EXCEPTION 'schedule "%": kind ''rrule'' is not supported yet', NEW.name
@@ -451,6 +498,7 @@ DECLARE
     next_version integer;
     begins timestamptz := clock_timestamp();
     latest timestamptz;
+    its_scope text;
     why text;
 BEGIN
     -- By image, not by equality: parameters {"x": 1.0} and {"x": 1} are equal and print differently.
@@ -458,8 +506,13 @@ BEGIN
         RETURN NULL;
     END IF;
     s := CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
-    SELECT v.version + 1, v.effective_from INTO next_version, latest
+    SELECT v.version + 1, v.effective_from, v.scope INTO next_version, latest, its_scope
       FROM reports.schedule_version v WHERE v.schedule = s.name ORDER BY v.version DESC LIMIT 1;
+    -- A name that was deleted goes on when it is inserted again, and its progress is one leader's for ever (I1).
+    IF its_scope <> s.scope THEN
+        RAISE EXCEPTION 'schedule "%": this name belongs to scope "%" for ever, also after its deletion', s.name, its_scope
+            USING ERRCODE = 'invalid_parameter_value', HINT = format('Choose another name for a schedule in scope "%s".', s.scope);
+    END IF;
     IF TG_ARGV[0] = 'asked' THEN
         begins := least(begins, nullif(current_setting('reports.asked_at', true), '')::timestamptz);
         why := left(nullif(current_setting('reports.change_reason', true), ''), 500);

@@ -53,7 +53,7 @@ CREATE TABLE reports.fence_pulse (
 COMMENT ON TABLE reports.fence_pulse IS 'Sign of life of the leader, apart from the fence row so that beating it never waits for writers.';
 COMMENT ON COLUMN reports.fence_pulse.scope IS 'The scope.';
 COMMENT ON COLUMN reports.fence_pulse.beat_at IS 'Last fenced beat.';
-COMMENT ON COLUMN reports.fence_pulse.reap_not_before IS 'No claim is reaped before: after silence longer than a lease, workers get one lease to renew.';
+COMMENT ON COLUMN reports.fence_pulse.reap_not_before IS 'No claim is reaped before: after silence longer than a lease or a step of the clock, workers get one lease to renew.';
 
 CREATE TABLE reports.leadership_event (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -371,17 +371,18 @@ CREATE FUNCTION reports.establish(p_scope text, p_incarnation bigint, p_generati
                                   OUT verdict text, OUT stored_incarnation bigint, OUT stored_generation bigint)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms' AS $$
 DECLARE
+    f reports.fence;
     again boolean;
 BEGIN
     PERFORM pg_advisory_xact_lock(reports.scope_lock_key(p_scope));
-    SELECT f.incarnation, f.generation,
-           f.incarnation = p_incarnation AND f.generation = p_generation AND f.owner = p_owner AND f.released_at IS NULL
-      INTO stored_incarnation, stored_generation, again
-      FROM reports.fence f WHERE f.scope = p_scope FOR UPDATE;
+    SELECT * INTO f FROM reports.fence x WHERE x.scope = p_scope FOR UPDATE;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'scope "%" has no fence row', p_scope
             USING ERRCODE = 'RS001', HINT = 'Insert the scope into reports.scope, or remove it from scopes in scheduler.conf.';
     END IF;
+    stored_incarnation := f.incarnation;
+    stored_generation := f.generation;
+    again := f.incarnation = p_incarnation AND f.generation = p_generation AND f.owner = p_owner AND f.released_at IS NULL;
     IF NOT EXISTS (SELECT FROM reports.ensemble e WHERE e.incarnation = p_incarnation) THEN
         RAISE EXCEPTION 'incarnation % is not that of a known ensemble', p_incarnation USING ERRCODE = 'RS003';
     END IF;
@@ -394,8 +395,11 @@ BEGIN
            SET incarnation = p_incarnation, generation = p_generation, owner = p_owner, member = p_member,
                url = nullif(p_url, ''), established_at = clock_timestamp(), activated_at = NULL, released_at = NULL, release_reason = NULL
          WHERE scope = p_scope;
-        INSERT INTO reports.leadership_event (scope, event, incarnation, generation, member)
-        VALUES (p_scope, 'established', p_incarnation, p_generation, p_member);
+        -- One that crashed has no line of its end: its successor's says so.
+        INSERT INTO reports.leadership_event (scope, event, incarnation, generation, member, detail)
+        VALUES (p_scope, 'established', p_incarnation, p_generation, p_member,
+                CASE WHEN stored_generation > 0 THEN format('follows member %s, generation %s%s', f.member, stored_generation,
+                     CASE WHEN f.released_at IS NULL THEN ', which did not release' ELSE '' END) END);
     END IF;
     PERFORM reports.register_self(p_scope, p_incarnation, p_generation, p_owner, 'scope');
     PERFORM reports.beat(p_scope);
@@ -407,22 +411,30 @@ $$;
 COMMENT ON FUNCTION reports.establish(text, bigint, bigint, uuid, text, text) IS 'Makes a generation the accepted one: established or superseded. Repeating it with the same owner is harmless.';
 
 -- Sign of life. Silence longer than a lease means that workers could not renew either (database
--- outage) or that nobody watched: they get one full lease before anything is reaped.
-CREATE FUNCTION reports.beat(p_scope text) RETURNS void
+-- outage) or that nobody watched: they get one full lease before anything is reaped. So they do when this
+-- clock was stepped, which makes every claim look older or younger than it is. Where that is not known (NULL: a
+-- new leader) silence may be a step in part. Workers renew each third of a lease at least, so that within
+-- half a lease no healthy claim looks lapsed, whatever part of it is a step.
+CREATE FUNCTION reports.beat(p_scope text, p_stepped boolean DEFAULT NULL) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    at timestamptz := clock_timestamp();
 BEGIN
     UPDATE reports.fence_pulse p
-       SET reap_not_before = CASE WHEN p.beat_at < clock_timestamp() - l.shortest
-                                  THEN clock_timestamp() + l.longest ELSE p.reap_not_before END,
-           beat_at = clock_timestamp()
+       SET reap_not_before = CASE WHEN p_stepped OR p.beat_at > at + interval '1 second'
+                                       OR p.beat_at < at - CASE WHEN p_stepped IS NULL THEN l.shortest / 2 ELSE l.shortest END
+                                  THEN at + l.longest ELSE p.reap_not_before END,
+           beat_at = at
       -- Workers keep the lease they agreed to when they registered.
       FROM (SELECT least(i.claim_lease, min(w.claim_lease)) AS shortest, greatest(i.claim_lease, max(w.claim_lease)) AS longest
               FROM reports.installation i LEFT JOIN reports.worker w ON w.state IN ('alive', 'draining')
              GROUP BY i.claim_lease) l
-     WHERE p.scope = p_scope;
+     -- While somebody holds the row there is no sign of life, but jobs are tended (I12).
+     WHERE p.scope = ANY (ARRAY(SELECT x.scope FROM reports.fence_pulse x WHERE x.scope = p_scope FOR UPDATE SKIP LOCKED));
+    RETURN FOUND;
 END
 $$;
-COMMENT ON FUNCTION reports.beat(text) IS 'Sign of life of the leader; extends reap_not_before after a long silence.';
+COMMENT ON FUNCTION reports.beat(text, boolean) IS 'Sign of life of the leader; extends reap_not_before after a long silence or a step of the clock. False: another session holds the row.';
 
 CREATE FUNCTION reports.terminate_backends(p_scope text, p_incarnation bigint, p_generation bigint) RETURNS integer
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

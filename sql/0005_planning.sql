@@ -6,7 +6,7 @@ SET ROLE report_owner;
 
 -- Reads. No locks: what is read here is checked again by compare-and-set when it is written.
 
-CREATE FUNCTION reports.due(p_scope text, p_limit integer)
+CREATE FUNCTION reports.due(p_scope text, p_limit integer, p_offset integer DEFAULT 0)
 RETURNS TABLE (schedule text, version integer, step bigint, next_fire_at timestamptz, last_fire_at timestamptz,
                switched_at timestamptz, key_form text, kind text, rule text, time_zone text, anchor timestamptz,
                starts_at timestamptz, ends_at timestamptz, misfire text, misfire_max integer, misfire_age_us bigint,
@@ -18,19 +18,19 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET e
            v.time_zone, v.anchor, v.starts_at, v.ends_at, v.misfire, v.misfire_max,
            (extract(epoch FROM v.misfire_age) * 1000000)::bigint,
            (extract(epoch FROM v.misfire_grace) * 1000000)::bigint, clock_timestamp(), v.effective_from, v.paused,
-           v.ended, EXISTS (SELECT FROM reports.schedule_change c WHERE c.schedule = p.schedule)
+           v.ended, EXISTS (SELECT FROM reports.schedule_change c WHERE c.scope = p_scope AND c.schedule = p.schedule)
       -- The sub-select makes the time a bound of the index scan; a bare volatile call would be a
       -- filter over every schedule of the scope.
       FROM (SELECT * FROM reports.schedule_progress q
              WHERE q.scope = p_scope AND q.next_fire_at <= (SELECT clock_timestamp())
-             ORDER BY q.next_fire_at LIMIT p_limit) p
+             ORDER BY q.next_fire_at LIMIT p_limit OFFSET p_offset) p
       -- OFFSET 0 keeps it a look-up for each row: the planner cannot know the limit, and would hash
       -- every version there is.
      CROSS JOIN LATERAL (SELECT * FROM reports.schedule_version w
                           WHERE w.schedule = p.schedule AND w.version = p.version OFFSET 0) v
      ORDER BY p.next_fire_at
 $$;
-COMMENT ON FUNCTION reports.due(text, integer) IS 'Schedules with something due, oldest first, with the version that is in force; edited: that may be over, its edit comes first.';
+COMMENT ON FUNCTION reports.due(text, integer, integer) IS 'Schedules with something due, oldest first (p_offset: behind those that cannot be planned now), with the version that is in force; edited: that may be over, its edit comes first.';
 
 -- The same row for named schedules, due or not: before an edit is taken in, the version in force
 -- plans what was due under it. Ended ones are left out.
@@ -94,19 +94,30 @@ COMMENT ON FUNCTION reports.next_due(text) IS 'When the scope''s next firing is 
 -- One row a schedule with edits not taken in: the oldest of them with its version, and the progress that
 -- is (NULLs: none yet). The leader goes one version at a time: it plans what was due before the edit
 -- under the version in force, takes the edit in, and sees the next edit in its next pass.
-CREATE FUNCTION reports.changes(p_scope text, p_limit integer)
+CREATE FUNCTION reports.changes(p_scope text, p_limit integer, p_after text DEFAULT '')
 RETURNS TABLE (schedule text, change_id bigint, new_version integer, effective_from timestamptz, ended boolean,
                kind text, rule text, time_zone text, anchor timestamptz, starts_at timestamptz, ends_at timestamptz,
                step bigint, next_fire_at timestamptz, last_fire_at timestamptz, key_form text, problem text,
                switched_at timestamptz, database_now timestamptz, paused boolean, was_paused boolean,
-               next_nominal_s bigint, highest_key text)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+               next_nominal_s bigint, highest_key text, last_nominal_s bigint)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+    -- From schedule to schedule by the index: one with thousands of edits hides no other.
+    WITH RECURSIVE edited (schedule, n) AS (
+        (SELECT x.schedule, 1 FROM reports.schedule_change x
+          WHERE x.scope = p_scope AND x.schedule > p_after ORDER BY x.schedule LIMIT 1)
+        UNION ALL
+        SELECT (SELECT x.schedule FROM reports.schedule_change x
+                 WHERE x.scope = p_scope AND x.schedule > e.schedule ORDER BY x.schedule LIMIT 1), e.n + 1
+          FROM edited e WHERE e.schedule IS NOT NULL AND e.n < p_limit
+    )
     SELECT c.schedule, c.id, v.version, v.effective_from, v.ended, v.kind, v.rule, v.time_zone, v.anchor, v.starts_at,
            v.ends_at, p.step, p.next_fire_at, p.last_fire_at, p.key_form, p.problem, p.switched_at, clock_timestamp(),
-           v.paused, u.paused AND NOT u.ended, extract(epoch FROM p.next_nominal)::bigint, h.occurrence_key
-      FROM (SELECT DISTINCT ON (x.schedule) x.schedule, x.id, x.version
-              FROM (SELECT * FROM reports.schedule_change y WHERE y.scope = p_scope ORDER BY y.id LIMIT p_limit) x
-             ORDER BY x.schedule, x.version) c
+           v.paused, u.paused AND NOT u.ended, extract(epoch FROM p.next_nominal)::bigint, h.occurrence_key,
+           extract(epoch FROM p.last_nominal)::bigint
+      FROM edited e
+     CROSS JOIN LATERAL (SELECT x.schedule, x.id, x.version FROM reports.schedule_change x
+                          WHERE x.scope = p_scope AND x.schedule = e.schedule ORDER BY x.version LIMIT 1) c
       -- OFFSET 0: see due.
      CROSS JOIN LATERAL (SELECT * FROM reports.schedule_version w
                           WHERE w.schedule = c.schedule AND w.version = c.version OFFSET 0) v
@@ -119,11 +130,12 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                           ORDER BY o.occurrence_key DESC LIMIT 1) h ON true
      ORDER BY c.id
 $$;
-COMMENT ON FUNCTION reports.changes(text, integer) IS 'The oldest edit of each schedule that the leader has not taken in.';
+COMMENT ON FUNCTION reports.changes(text, integer, text) IS 'The oldest edit of each schedule that the leader has not taken in, of schedules whose names come after p_after.';
 
 -- Take in edits: each is one version further. `p_step` is what was read (NULL: no progress row was
--- there). Edits whose progress row has changed meanwhile or is locked stay in schedule_change and are
--- not in `taken`.
+-- there). Edits whose progress row has changed meanwhile, or one of whose rows is locked (of a new overlap
+-- policy also those of the open jobs, which follow it), stay in schedule_change and are not in `taken`:
+-- nothing here waits for a row (I12).
 CREATE FUNCTION reports.take_in(
     p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid,
     p_schedule text[], p_change bigint[], p_version integer[], p_step bigint[], p_switched_at timestamptz[],
@@ -152,13 +164,20 @@ BEGIN
          CROSS JOIN LATERAL (SELECT w.ended, w.paused, w.overlap FROM reports.schedule_version w
                               WHERE w.schedule = g.schedule AND w.version = g.version AND w.scope = p_scope OFFSET 0) v
          CROSS JOIN LATERAL (SELECT FROM reports.schedule_change d
-                              WHERE d.scope = p_scope AND d.id = g.change AND d.schedule = g.schedule OFFSET 0) c
+                              WHERE d.scope = p_scope AND d.id = g.change AND d.schedule = g.schedule
+                                FOR UPDATE SKIP LOCKED) c
          ORDER BY g.schedule
     ), present AS MATERIALIZED (
-        SELECT g.*, p.old_version
+        SELECT g.*, CASE WHEN w.overlap <> g.overlap THEN g.overlap END AS new_overlap
           FROM given g
          CROSS JOIN LATERAL (SELECT q.version AS old_version FROM reports.schedule_progress q
-                              WHERE q.schedule = g.schedule FOR UPDATE SKIP LOCKED) p
+                              WHERE q.schedule = g.schedule AND q.scope = p_scope AND q.step = g.step AND q.version < g.version
+                                FOR UPDATE SKIP LOCKED) p
+         CROSS JOIN LATERAL (SELECT x.overlap FROM reports.schedule_version x
+                              WHERE x.schedule = g.schedule AND x.version = p.old_version OFFSET 0) w
+    ), blocked AS MATERIALIZED (
+        SELECT reports.adopt_blocked(p_scope, array_agg(g.schedule), array_agg(g.new_overlap)) AS schedules
+          FROM present g WHERE g.new_overlap IS NOT NULL
     ), updated AS (
         UPDATE reports.schedule_progress p
            SET version = g.version, step = p.step + 1,
@@ -175,7 +194,8 @@ BEGIN
                tzdata = g.tzdata, updated_at = clock_timestamp()
           FROM present g
          WHERE p.schedule = g.schedule AND p.step = g.step AND p.version < g.version
-        RETURNING p.schedule, g.overlap, g.old_version
+           AND (g.new_overlap IS NULL OR g.schedule <> ALL ((SELECT b.schedules FROM blocked b)::text[]))
+        RETURNING p.schedule, g.new_overlap
     ), inserted AS (
         INSERT INTO reports.schedule_progress
             (schedule, scope, version, switched_at, next_fire_at, next_nominal, next_offset_s, key_form, problem,
@@ -188,10 +208,7 @@ BEGIN
         ON CONFLICT (schedule) DO NOTHING
         RETURNING schedule
     ), done AS MATERIALIZED (
-        SELECT u.schedule, CASE WHEN w.overlap <> u.overlap THEN u.overlap END AS new_overlap
-          FROM updated u
-         CROSS JOIN LATERAL (SELECT x.overlap FROM reports.schedule_version x
-                              WHERE x.schedule = u.schedule AND x.version = u.old_version OFFSET 0) w
+        SELECT u.schedule, u.new_overlap FROM updated u
         UNION ALL
         SELECT schedule, NULL FROM inserted
     ), swept AS (
@@ -207,6 +224,9 @@ BEGIN
       INTO taken, adopting, policies FROM done;
     IF adopting IS NOT NULL THEN
         PERFORM reports.adopt_overlap(p_scope, adopting, policies);
+        IF NOT reports.is_held(p_scope) THEN
+            PERFORM reports.release_waiting(p_scope, p_generation, 1000);
+        END IF;
     END IF;
     verdict := 'ok';
 END
@@ -349,10 +369,11 @@ BEGIN
                (array_agg(x.occurrence_key ORDER BY x.n))[1] AS from_key,
                (array_agg(x.occurrence_key ORDER BY x.n DESC))[1] AS to_key,
                -- Firings that follow one another without a job between them are one gap, however many.
+               -- One that somebody holds is not extended: a gap of their own serves as well.
                (SELECT y.id FROM reports.schedule_gap y
                  WHERE y.schedule = x.schedule AND y.to_fire_at = x.was_fire_at AND y.reason = 'overlap_forbid'
                    AND y.version = x.version AND x.blocked AND x.schedule <> ALL (g_schedule)
-                 ORDER BY y.id DESC LIMIT 1) AS extends
+                 ORDER BY y.id DESC LIMIT 1 FOR UPDATE SKIP LOCKED) AS extends
           FROM forbidden x GROUP BY x.schedule, x.version, x.was_fire_at, x.blocked
     ), extended AS (
         UPDATE reports.schedule_gap y
@@ -402,22 +423,27 @@ BEGIN
     IF NOT reports.fence_holds(p_scope, p_incarnation, p_generation, p_owner, 'mark_problem') THEN
         RETURN 'fenced';
     END IF;
+    -- Waits for no row: while a schedule cannot be marked the others are planned (I12).
+    PERFORM FROM reports.schedule_progress WHERE schedule = p_schedule AND scope = p_scope AND step = p_step FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN 'changed';
+    END IF;
     UPDATE reports.schedule_progress
        SET problem = p_problem, problem_since = coalesce(problem_since, clock_timestamp()), next_fire_at = NULL,
            step = step + 1, updated_at = clock_timestamp()
      WHERE schedule = p_schedule AND scope = p_scope AND step = p_step;
-    RETURN CASE WHEN FOUND THEN 'ok' ELSE 'changed' END;
+    RETURN 'ok';
 END
 $$;
-COMMENT ON FUNCTION reports.mark_problem(text, bigint, bigint, uuid, text, bigint, text) IS 'Takes a schedule out of planning with a readable reason.';
+COMMENT ON FUNCTION reports.mark_problem(text, bigint, bigint, uuid, text, bigint, text) IS 'Takes a schedule out of planning with a readable reason; changed: it moved on, or its row is locked.';
 
 GRANT EXECUTE ON FUNCTION
-    reports.due(text, integer),
+    reports.due(text, integer, integer),
     reports.progress_of(text, text[]),
     reports.versions_of(text, text[], boolean, integer),
     reports.keys_taken(text, text[]),
     reports.next_due(text),
-    reports.changes(text, integer),
+    reports.changes(text, integer, text),
     reports.take_in(text, bigint, bigint, uuid, text[], bigint[], integer[], bigint[], timestamptz[], timestamptz[], timestamp[], integer[], text[], text[], text[]),
     reports.plan_batch(text, bigint, bigint, uuid, text[], integer[], bigint[], timestamptz[], timestamp[], integer[], timestamptz[], timestamp[], integer[], text, text[], text[], uuid[], timestamptz[], timestamp[], integer[], date[], timestamptz[], text[], text[], timestamptz[], timestamptz[], text[], text[], bigint[], text[]),
     reports.mark_problem(text, bigint, bigint, uuid, text, bigint, text)

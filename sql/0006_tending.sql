@@ -79,14 +79,10 @@ COMMENT ON FUNCTION reports.replace_jobs(text, uuid[]) IS 'Ends the older open j
 
 -- The jobs of a schedule that was edited follow its new policy while they are open. Nothing indexes the
 -- jobs of a schedule that allows overlap, so all that are open are looked at: rare, and for all edits at once.
-CREATE FUNCTION reports.adopt_overlap(p_scope text, p_schedules text[], p_overlaps text[]) RETURNS void
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
-BEGIN
-    -- Waits for a row that another session holds, in the order of ids as all that wait: passed over, the
-    -- job would be overlapped.
-    WITH edit AS MATERIALIZED (
-        SELECT g.schedule, g.overlap FROM unnest(p_schedules, p_overlaps) AS g (schedule, overlap)
-    ), candidate AS MATERIALIZED (
+CREATE FUNCTION reports.jobs_to_adopt(p_scope text, p_schedules text[], p_overlaps text[])
+RETURNS TABLE (id uuid, schedule text, overlap text)
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+    WITH candidate AS MATERIALIZED (
         SELECT j.id, j.schedule, j.overlap FROM reports.job j WHERE j.scope = p_scope AND j.state = 'waiting'
         UNION ALL
         SELECT j.id, j.schedule, j.overlap FROM reports.job j WHERE j.scope = p_scope AND j.state = 'queued'
@@ -96,16 +92,38 @@ BEGIN
         SELECT j.id, j.schedule, j.overlap FROM reports.job j WHERE j.scope = p_scope AND j.state = 'retry_wait'
         UNION ALL
         SELECT j.id, j.schedule, j.overlap FROM reports.job j WHERE j.scope = p_scope AND j.state = 'quarantined'
-    ), adopted AS MATERIALIZED (
-        SELECT j.id, c.overlap
-          FROM (SELECT c.id, e.overlap FROM candidate c JOIN edit e USING (schedule) WHERE c.overlap <> e.overlap ORDER BY c.id) c
-         CROSS JOIN LATERAL (SELECT q.id FROM reports.job q WHERE q.id = c.id FOR UPDATE) j
     )
+    SELECT c.id, c.schedule, e.overlap
+      FROM candidate c JOIN unnest(p_schedules, p_overlaps) AS e (schedule, overlap) USING (schedule)
+     WHERE c.overlap <> e.overlap
+$$;
+COMMENT ON FUNCTION reports.jobs_to_adopt(text, text[], text[]) IS 'The open jobs of these schedules that have another overlap policy.';
+
+-- Passed over, a job that another session holds would be overlapped; waited for, it would hold up the other
+-- edits. So its schedule keeps the policy it has for now.
+CREATE FUNCTION reports.adopt_blocked(p_scope text, p_schedules text[], p_overlaps text[]) RETURNS text[]
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+BEGIN
+    RETURN ARRAY(
+        SELECT DISTINCT w.schedule
+          FROM reports.jobs_to_adopt(p_scope, p_schedules, p_overlaps) w
+          LEFT JOIN LATERAL (SELECT q.id FROM reports.job q WHERE q.id = w.id FOR UPDATE SKIP LOCKED) q ON true
+         WHERE q.id IS NULL);
+END
+$$;
+COMMENT ON FUNCTION reports.adopt_blocked(text, text[], text[]) IS 'Locks the open jobs that adopt_overlap would change; returns the schedules of which another session holds one.';
+
+-- The jobs have been locked by adopt_blocked; who makes a new one needs the progress row, which is locked, too.
+CREATE FUNCTION reports.adopt_overlap(p_scope text, p_schedules text[], p_overlaps text[]) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+BEGIN
     UPDATE reports.job j
        SET overlap = a.overlap,
-           -- What no longer waits for its turn waits for room, of which the next round sees to it.
-           waits_for = CASE WHEN a.overlap = 'allow' AND j.state = 'waiting' THEN 'capacity' ELSE j.waits_for END
-      FROM adopted a
+           -- What did not run yet waits for its turn. A message that is on its way finds nothing to claim.
+           state = CASE WHEN j.overlap = 'allow' AND j.state = 'queued' THEN 'waiting' ELSE j.state END,
+           waits_for = CASE WHEN j.overlap = 'allow' AND j.state IN ('waiting', 'queued') THEN 'overlap'
+                            WHEN a.overlap = 'allow' AND j.state = 'waiting' THEN 'capacity' ELSE j.waits_for END
+      FROM reports.jobs_to_adopt(p_scope, p_schedules, p_overlaps) a
      WHERE j.id = a.id AND j.state IN ('waiting', 'queued', 'running', 'retry_wait', 'quarantined');
 END
 $$;
@@ -214,7 +232,17 @@ BEGIN
     )
     UPDATE reports.job j
        SET state = CASE WHEN j.cancel_requested THEN 'cancelled' ELSE 'waiting' END::reports.job_state,
-           waits_for = CASE WHEN NOT j.cancel_requested THEN 'capacity' END,
+           -- Of jobs that were open when their schedule began to forbid overlap several may be retried: one by one.
+           waits_for = CASE WHEN j.cancel_requested THEN NULL
+                            WHEN j.overlap = 'allow' THEN 'capacity'
+                            WHEN EXISTS (SELECT FROM reports.job o
+                                          WHERE o.schedule = j.schedule AND o.overlap <> 'allow' AND o.id <> j.id
+                                            AND o.waits_for IS DISTINCT FROM 'overlap'
+                                            AND o.state IN ('waiting', 'queued', 'running', 'retry_wait', 'quarantined')
+                                            AND (o.state <> 'retry_wait' OR (o.run_after, o.id) < (j.run_after, j.id)
+                                                 AND o.id = ANY (ARRAY(SELECT r.id FROM ready r))))
+                                 THEN 'overlap'
+                            ELSE 'capacity' END,
            finished_at = CASE WHEN j.cancel_requested THEN clock_timestamp() END
      WHERE j.id = ANY (ARRAY(SELECT r.id FROM ready r)) AND j.state::text = 'retry_wait';
     IF EXISTS (SELECT FROM reports.job j WHERE j.scope = p_scope AND j.state = 'waiting' AND j.waits_for = 'overlap') THEN
@@ -241,12 +269,18 @@ COMMENT ON FUNCTION reports.release_waiting(text, bigint, integer) IS 'Queues wh
 CREATE FUNCTION reports.count_queues(p_scope text) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off AS $$
+DECLARE
+    free text[];
 BEGIN
+    -- A row that somebody holds keeps what it says: jobs are tended all the same (I12).
+    free := ARRAY(SELECT l.queue FROM reports.queue_load l WHERE l.scope = p_scope FOR UPDATE SKIP LOCKED);
     DELETE FROM reports.queue_load l
-     WHERE l.scope = p_scope
+     WHERE l.scope = p_scope AND l.queue = ANY (free)
        AND NOT EXISTS (SELECT FROM reports.queue q WHERE q.name = l.queue AND q.max_outstanding IS NOT NULL);
     WITH bounded AS MATERIALIZED (
-        SELECT q.name::text AS queue, q.max_outstanding FROM reports.queue q WHERE q.max_outstanding IS NOT NULL
+        SELECT q.name::text AS queue, q.max_outstanding FROM reports.queue q
+         WHERE q.max_outstanding IS NOT NULL
+           AND (q.name = ANY (free) OR NOT EXISTS (SELECT FROM reports.queue_load l WHERE l.scope = p_scope AND l.queue = q.name))
     )
     INSERT INTO reports.queue_load AS l (scope, queue, outstanding, waiting)
     SELECT p_scope, b.queue, ready.jobs + running.jobs, waiting.jobs
@@ -268,12 +302,18 @@ COMMENT ON FUNCTION reports.count_queues(text) IS 'Writes how full the queues wi
 -- One round of care for jobs: sign of life; claims that lapsed longer than the grace ago are closed as
 -- lost; what may go on is queued and dispatched. Rows another session holds are skipped, and the next
 -- round sees them again (I12).
+--
+-- p_clock_*: between what this clock must show by the leader's own clock, which is never stepped, since the last
+-- round that has beaten; NULL: it does not know. A step stops reaping until workers have had a lease to renew:
+-- then what is not renewed lies in the past, or as far ahead as no renewal puts it.
 CREATE FUNCTION reports.tend(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_limit integer,
+                             p_clock_from timestamptz DEFAULT NULL, p_clock_to timestamptz DEFAULT NULL,
                              OUT verdict text, OUT released integer, OUT reaped integer, OUT held_back bigint,
-                             OUT running bigint, OUT next_release timestamptz, OUT database_now timestamptz)
+                             OUT running bigint, OUT next_release timestamptz, OUT database_now timestamptz, OUT stepped boolean, OUT beaten boolean)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     grace interval;
+    furthest interval;
     may_reap boolean;
 BEGIN
     database_now := clock_timestamp();
@@ -281,16 +321,23 @@ BEGIN
         verdict := 'fenced';
         RETURN;
     END IF;
-    PERFORM reports.beat(p_scope);
+    -- A second beyond the bounds is no step: no lease is shorter than three.
+    stepped := clock_timestamp() NOT BETWEEN p_clock_from - interval '1 second' AND p_clock_to + interval '1 second';
+    beaten := reports.beat(p_scope, stepped);
     verdict := 'ok';
     released := 0;
     reaped := 0;
-    SELECT i.reap_grace, clock_timestamp() >= p.reap_not_before INTO grace, may_reap
+    SELECT i.reap_grace, clock_timestamp() >= p.reap_not_before AND stepped IS NOT TRUE AND beaten,
+           greatest(i.claim_lease, (SELECT max(w.claim_lease) FROM reports.worker w WHERE w.state IN ('alive', 'draining')))
+           + i.reap_grace + interval '10 seconds'
+      INTO grace, may_reap, furthest
       FROM reports.installation i, reports.fence_pulse p WHERE p.scope = p_scope;
     IF may_reap THEN
         WITH lapsed AS MATERIALIZED (
             SELECT id, attempt, attempt_token, worker, claimed_at FROM reports.job
-             WHERE state = 'running' AND scope = p_scope AND lease_until + grace < clock_timestamp()
+             WHERE state = 'running' AND scope = p_scope
+               AND (lease_until + grace < clock_timestamp()
+                    OR lease_until > clock_timestamp() + furthest)
              ORDER BY id LIMIT p_limit FOR UPDATE SKIP LOCKED
         ), closed AS (
             UPDATE reports.job j
@@ -317,7 +364,11 @@ BEGIN
          WHERE w.id = ANY (ARRAY(
                 SELECT u.id FROM reports.worker u, reports.installation i
                  WHERE u.state IN ('alive', 'draining')
-                   AND u.heartbeat_at + u.claim_lease + i.reap_grace < clock_timestamp()
+                   AND (u.heartbeat_at + u.claim_lease + i.reap_grace < clock_timestamp()
+                        OR u.heartbeat_at > clock_timestamp() + interval '10 seconds')
+                   -- One that renews claims lives: somebody may hold its row.
+                   AND NOT EXISTS (SELECT FROM reports.job j WHERE j.worker = u.id AND j.state = 'running'
+                                      AND j.lease_until >= clock_timestamp())
                    FOR UPDATE OF u SKIP LOCKED));
     END IF;
     -- After reaping, which makes room.
@@ -333,10 +384,10 @@ BEGIN
     database_now := clock_timestamp();
 END
 $$;
-COMMENT ON FUNCTION reports.tend(text, bigint, bigint, uuid, integer) IS 'Sign of life, reaping of lapsed claims, release of what waits; says how much is held back.';
+COMMENT ON FUNCTION reports.tend(text, bigint, bigint, uuid, integer, timestamptz, timestamptz) IS 'Sign of life, reaping of lapsed claims, release of what waits; says how much is held back.';
 
 GRANT EXECUTE ON FUNCTION
-    reports.tend(text, bigint, bigint, uuid, integer)
+    reports.tend(text, bigint, bigint, uuid, integer, timestamptz, timestamptz)
 TO report_scheduler;
 
 RESET ROLE;

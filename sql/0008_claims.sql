@@ -168,38 +168,65 @@ END
 $$;
 COMMENT ON FUNCTION reports.claim_ready(uuid, text[], integer) IS 'The pull path: claims ready jobs by queue order, then priority, then age.';
 
--- Renews the listed (job, token) pairs and no others; a pair that is not returned is lost.
+-- Renews the listed (job, token) pairs and no others; a pair that is not returned is lost. One whose row another
+-- session holds is not waited for, or the worker's others would not be renewed in time either (I12): it is
+-- returned as not renewed. The same goes for the worker's own row.
 CREATE FUNCTION reports.heartbeat(p_worker uuid, p_ids uuid[], p_tokens uuid[])
-RETURNS TABLE (job_id uuid, cancel_requested boolean)
+RETURNS TABLE (job_id uuid, cancel_requested boolean, renewed boolean)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    lives boolean;
+    renewed_ids uuid[];
+    cancels boolean[];
 BEGIN
-    UPDATE reports.worker w SET heartbeat_at = clock_timestamp() WHERE w.id = p_worker AND w.state IN ('alive', 'draining');
-    IF NOT FOUND THEN
+    BEGIN
+        -- Longer than a claim of this worker shares its row.
+        PERFORM set_config('lock_timeout', '300ms', true);
+        UPDATE reports.worker w SET heartbeat_at = clock_timestamp() WHERE w.id = p_worker AND w.state IN ('alive', 'draining');
+        lives := FOUND;
+    EXCEPTION WHEN lock_not_available THEN
+        lives := EXISTS (SELECT FROM reports.worker w WHERE w.id = p_worker AND w.state IN ('alive', 'draining'));
+    END;
+    IF NOT lives THEN
         RAISE EXCEPTION 'worker incarnation % has ended', p_worker
             USING ERRCODE = 'RS005', HINT = 'Register a new incarnation.';
     END IF;
-    RETURN QUERY
-        -- Locks in id order, as record_outcomes does; LATERAL makes it one look-up for each pair.
-        WITH given AS MATERIALIZED (
-            SELECT DISTINCT g.id, g.token FROM unnest(p_ids, p_tokens) AS g (id, token) ORDER BY g.id
-        ), mine AS MATERIALIZED (
-            SELECT j.id
-              FROM given g
-             CROSS JOIN LATERAL (
-                   SELECT q.id FROM reports.job q
-                    WHERE q.id = g.id AND q.attempt_token = g.token AND q.state::text = 'running' AND q.worker = p_worker
-                      FOR UPDATE) j
-        )
+    -- Locks in id order, as record_outcomes does; LATERAL makes it one look-up for each pair.
+    WITH given AS MATERIALIZED (
+        SELECT DISTINCT g.id, g.token FROM unnest(p_ids, p_tokens) AS g (id, token) ORDER BY g.id
+    ), mine AS MATERIALIZED (
+        SELECT j.id
+          FROM given g
+         CROSS JOIN LATERAL (
+               SELECT q.id FROM reports.job q
+                WHERE q.id = g.id AND q.attempt_token = g.token AND q.state::text = 'running' AND q.worker = p_worker
+                  FOR UPDATE SKIP LOCKED) j
+    ), beaten AS (
         UPDATE reports.job j SET lease_until = clock_timestamp() + w.claim_lease
           FROM reports.worker w
          WHERE w.id = p_worker AND j.id = ANY (ARRAY(SELECT m.id FROM mine m))
-        RETURNING j.id, j.cancel_requested;
+        RETURNING j.id, j.cancel_requested
+    )
+    SELECT coalesce(array_agg(b.id), '{}'), coalesce(array_agg(b.cancel_requested), '{}') INTO renewed_ids, cancels FROM beaten b;
+    RETURN QUERY SELECT b.id, b.cancel, true FROM unnest(renewed_ids, cancels) AS b (id, cancel);
+    IF cardinality(renewed_ids) < cardinality(p_ids) THEN
+        -- A statement of its own: who held the row may have changed it meanwhile.
+        RETURN QUERY
+            SELECT j.id, j.cancel_requested, false
+              FROM (SELECT DISTINCT g.id, g.token FROM unnest(p_ids, p_tokens) AS g (id, token)) g
+             CROSS JOIN LATERAL (
+                   SELECT q.id, q.cancel_requested FROM reports.job q
+                    WHERE q.id = g.id AND q.attempt_token = g.token AND q.state::text = 'running' AND q.worker = p_worker
+                   OFFSET 0) j
+             WHERE j.id <> ALL (renewed_ids);
+    END IF;
 END
 $$;
-COMMENT ON FUNCTION reports.heartbeat(uuid, uuid[], uuid[]) IS 'Renews claims by (job, token) pairs; brings cancellations back.';
+COMMENT ON FUNCTION reports.heartbeat(uuid, uuid[], uuid[]) IS 'Renews claims by (job, token) pairs; brings cancellations back. Not renewed: still the worker''s, but another session holds the row.';
 
 -- Outcomes of a batch. verdict: done; already (an outcome of this token is recorded: a repeat after a lost
--- answer); lost (the claim moved on: nothing was changed and the artifact stays invisible, I7).
+-- answer); lost (the claim moved on: nothing was changed and the artifact stays invisible, I7); locked (another
+-- session holds the row: it is not waited for, or the others of the batch would not be recorded either, I12).
 -- Everything goes by (id, token): a batch may hold a late outcome beside that of the job's live claim.
 CREATE FUNCTION reports.record_outcomes(
     p_ids uuid[], p_tokens uuid[], p_outcomes text[], p_retryable boolean[], p_errors text[], p_exit_codes integer[],
@@ -236,7 +263,7 @@ BEGIN
          CROSS JOIN LATERAL (
                SELECT * FROM reports.job q
                 WHERE q.id = g.id AND q.attempt_token = g.token AND q.state::text = 'running'
-                  FOR UPDATE) j
+                  FOR UPDATE SKIP LOCKED) j
     ), verdict AS MATERIALIZED (
         SELECT m.*,
                CASE WHEN m.cancel_requested OR m.outcome = 'cancelled' THEN 'cancelled'
@@ -289,18 +316,30 @@ BEGIN
             PERFORM pg_notify('report_work', its_scope);
         END IF;
     END LOOP;
-    -- A statement of its own: when this call waited for the row while the first sending of the same
-    -- outcome committed, only a new snapshot sees what that recorded. `lost` would delete the file.
+    -- A statement of its own: when the first sending of the same outcome committed while this call ran, only
+    -- a new snapshot sees what that recorded. `lost` would delete the file.
+    -- Not joined: of two lists whose length it does not know the server compares each with each, a third of
+    -- the time of this call.
     RETURN QUERY
-        SELECT g.id,
-               CASE WHEN d.id IS NOT NULL THEN 'done'
-                    WHEN EXISTS (SELECT FROM reports.job_attempt a WHERE a.job_id = g.id AND a.token = g.token
+        WITH told AS (
+            SELECT x.id, x.token, x.position, max(x.state) OVER (PARTITION BY x.id, x.token) AS state
+              FROM (SELECT g.id, g.token, g.position, NULL::text AS state
+                      FROM unnest(p_ids, p_tokens) WITH ORDINALITY AS g (id, token, position)
+                    UNION ALL
+                    SELECT d.id, d.token, NULL, d.state
+                      FROM unnest(done_ids, done_tokens, done_states) AS d (id, token, state)) x
+        )
+        SELECT t.id,
+               CASE WHEN t.state IS NOT NULL THEN 'done'
+                    WHEN EXISTS (SELECT FROM reports.job_attempt a WHERE a.job_id = t.id AND a.token = t.token
                                     AND a.outcome <> 'lost') THEN 'already'
+                    WHEN EXISTS (SELECT FROM reports.job q WHERE q.id = t.id AND q.attempt_token = t.token
+                                    AND q.state::text = 'running') THEN 'locked'
                     ELSE 'lost' END,
-               d.state
-          FROM unnest(p_ids, p_tokens) WITH ORDINALITY AS g (id, token, position)
-          LEFT JOIN unnest(done_ids, done_tokens, done_states) AS d (id, token, state) USING (id, token)
-         ORDER BY g.position;
+               t.state
+          FROM told t
+         WHERE t.position IS NOT NULL
+         ORDER BY t.position;
 END
 $$;
 COMMENT ON FUNCTION reports.record_outcomes(uuid[], uuid[], text[], boolean[], text[], integer[], text[], text[], text[], bigint[], bigint[], bytea[]) IS 'Records what attempts came to, each guarded by its token; artifacts become visible here and nowhere else.';

@@ -16,47 +16,136 @@ END
 $$;
 COMMENT ON FUNCTION reports.date_of_key(text, date) IS 'The date a key begins with, otherwise the given one.';
 
--- A mistyped key would make a second report of a date, under a name that blocks nothing.
-CREATE FUNCTION reports.check_key(p_schedule text, p_key text) RETURNS void
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    form text;
-    tail text := '(Z|[+-]\d\d:\d\d)?$';
-BEGIN
-    IF p_key !~ '^[A-Za-z0-9][A-Za-z0-9_.:+-]{0,126}$' THEN
-        RAISE EXCEPTION 'key % has characters that cannot stand in one, or is too long', quote_literal(p_key)
-            USING ERRCODE = 'check_violation', HINT = 'A key is 1 to 127 of letters, digits, _ . : + -';
-    END IF;
-    IF p_key !~ '^\d{4}-\d' THEN
-        RETURN;
-    END IF;
-    SELECT p.key_form INTO form FROM reports.schedule_progress p WHERE p.schedule = p_schedule;
-    IF NOT coalesce(CASE form WHEN 'date' THEN p_key ~ ('^\d{4}-\d\d-\d\d' || tail)
-                              WHEN 'minute' THEN p_key ~ ('^\d{4}-\d\d-\d\dT\d\d:\d\d' || tail)
-                              WHEN 'second' THEN p_key ~ ('^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d' || tail) END,
-                    p_key ~ ('^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?)?' || tail)) THEN
-        RAISE EXCEPTION 'key % begins like a date but is not the key of a firing of "%"', quote_literal(p_key), p_schedule
-            USING ERRCODE = 'invalid_parameter_value',
-                  HINT = CASE form WHEN 'minute' THEN 'Its keys look like 2030-04-12T06:00'
-                                   WHEN 'second' THEN 'Its keys look like 2030-04-12T06:00:30'
-                                   ELSE 'Its keys look like 2030-04-12' END
-                         || '; a key of your own must not begin with a date.';
-    END IF;
-    BEGIN
-        PERFORM substring(p_key FROM '^[0-9T:-]{10,19}')::timestamp;
-    EXCEPTION WHEN OTHERS THEN
-        RAISE EXCEPTION 'key % names a date or time that does not exist', quote_literal(p_key)
-            USING ERRCODE = 'invalid_parameter_value', HINT = 'Correct the date.';
-    END;
-END
-$$;
-COMMENT ON FUNCTION reports.check_key(text, text) IS 'Refuses a manual key that cannot be one, or that is nearly but not quite a key of the schedule''s own.';
-
 CREATE FUNCTION reports.offset_text(p_seconds integer) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN p_seconds < 0 THEN '-' ELSE '+' END || to_char(make_interval(secs => abs(p_seconds)), 'HH24:MI')
 $$;
 COMMENT ON FUNCTION reports.offset_text(integer) IS 'An offset from UTC as it stands in occurrence keys: +02:00.';
+
+-- The instants at which the clock of a zone shows a local time, earliest first: none in a gap, two in an overlap.
+CREATE FUNCTION reports.local_instants(p_local timestamp, p_zone text) RETURNS timestamptz[]
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(array_agg(DISTINCT c.at ORDER BY c.at), '{}')
+      FROM unnest(ARRAY[interval '-24 hours', interval '24 hours']) AS away (by)
+     CROSS JOIN LATERAL (SELECT (p_local AT TIME ZONE 'UTC') + away.by AS at) near
+     CROSS JOIN LATERAL (SELECT ((p_local - (near.at AT TIME ZONE p_zone)) + (near.at AT TIME ZONE 'UTC')) AT TIME ZONE 'UTC' AS at) c
+     WHERE c.at AT TIME ZONE p_zone = p_local
+$$;
+COMMENT ON FUNCTION reports.local_instants(timestamp, text) IS 'When a zone''s clock shows a local time: none, one or two instants.';
+
+-- The time of day of a rule that has but one, whose keys are dates.
+CREATE FUNCTION reports.time_of_day(p_kind text, p_rule text) RETURNS interval
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN p_kind = 'once' THEN substring(p_rule FROM '^.{10}[T ](\d\d:\d\d(:\d\d)?)')::interval
+                WHEN p_kind = 'cron' AND p_rule ~ '^@' THEN CASE WHEN p_rule <> '@hourly' THEN interval '0' END
+                WHEN p_kind = 'cron' THEN make_interval(
+                     mins => CASE WHEN f[1] ~ '^\d{1,2}$' THEN f[1]::integer WHEN f[1] ~ '^\*/([6-9]\d|\d{3,})$' THEN 0 END,
+                     hours => CASE WHEN f[2] ~ '^\d{1,2}$' THEN f[2]::integer WHEN f[2] ~ '^\*/(2[4-9]|[3-9]\d|\d{3,})$' THEN 0 END) END
+      FROM regexp_split_to_array(btrim(p_rule), '\s+') AS f
+$$;
+COMMENT ON FUNCTION reports.time_of_day(text, text) IS 'The time of day at which a rule fires; NULL: it has several, or is an interval.';
+
+-- How the firing at or before an instant is known, as key_format in common/key.c writes it.
+CREATE FUNCTION reports.interval_keys(p_version reports.schedule_version, p_form text, p_at timestamptz) RETURNS text[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    length bigint := extract(epoch FROM p_version.rule::interval);
+    anchor bigint := floor(extract(epoch FROM p_version.anchor)); -- a fraction of it is cut in keys
+    fired bigint := anchor + div(floor(extract(epoch FROM p_at))::bigint - anchor, length) * length;
+    minutes boolean := CASE p_form WHEN 'minute' THEN true WHEN 'second' THEN false WHEN 'date' THEN fired % 60 = 0
+                                   ELSE length % 60 = 0 AND extract(epoch FROM p_version.anchor)::numeric % 60 = 0 END;
+BEGIN
+    RETURN CASE WHEN extract(epoch FROM p_at) < anchor THEN '{}'
+                ELSE ARRAY[to_char(to_timestamp(fired) AT TIME ZONE 'UTC',
+                                   CASE WHEN minutes THEN 'YYYY-MM-DD"T"HH24:MI"Z"' ELSE 'YYYY-MM-DD"T"HH24:MI:SS"Z"' END)] END;
+END
+$$;
+COMMENT ON FUNCTION reports.interval_keys(reports.schedule_version, text, timestamptz) IS 'The key of an interval''s firing at or before an instant; empty before its anchor.';
+
+-- The same for a local time of the other kinds: two where both passes of an overlap run. Whether the rule names
+-- that time only the leader's parser could say; a time that it does not name is no firing that could come twice.
+CREATE FUNCTION reports.local_keys(p_version reports.schedule_version, p_form text, p_local timestamp) RETURNS text[]
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    key text := to_char(p_local, CASE p_form WHEN 'date' THEN 'YYYY-MM-DD' WHEN 'minute' THEN 'YYYY-MM-DD"T"HH24:MI' ELSE 'YYYY-MM-DD"T"HH24:MI:SS' END);
+    follows_clock boolean := p_version.kind = 'cron' AND p_version.rule ~ '^\s*(@hourly|\*|\S+\s+\*)';
+    passes timestamptz[];
+BEGIN
+    passes := CASE WHEN follows_clock THEN reports.local_instants(
+                   CASE p_form WHEN 'date' THEN p_local::date + reports.time_of_day(p_version.kind, p_version.rule) ELSE p_local END,
+                   p_version.time_zone) END;
+    IF cardinality(passes) = 2 THEN
+        RETURN ARRAY(SELECT key || reports.offset_text(extract(epoch FROM (at AT TIME ZONE p_version.time_zone) - (at AT TIME ZONE 'UTC'))::integer)
+                       FROM unnest(passes) AS at ORDER BY at);
+    END IF;
+    RETURN ARRAY[key];
+END
+$$;
+COMMENT ON FUNCTION reports.local_keys(reports.schedule_version, text, timestamp) IS 'The keys that a firing of a local time has.';
+
+-- A key that begins like a date is a firing's own to the byte, or none: with another spelling of it a firing would
+-- come twice, and with that of a firing still to come this one would be missing (I3). One that exists is no fault.
+CREATE FUNCTION reports.key_fault(p_schedule text, p_key text, OUT fault text, OUT hint text, OUT to_come boolean)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE
+    part text[] := regexp_match(p_key, '^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d)(:\d\d)?)?(Z|[+-]\d\d:\d\d)?$');
+    form text := (SELECT p.key_form FROM reports.schedule_progress p WHERE p.schedule = p_schedule);
+    v reports.schedule_version;
+    clock timestamp;
+    at timestamptz;
+    keys text[];
+BEGIN
+    to_come := false;
+    SELECT * INTO v FROM reports.schedule_version w WHERE w.schedule = p_schedule ORDER BY w.version DESC LIMIT 1;
+    IF NOT FOUND OR p_key IS NULL OR p_key !~ '^\d{4}-\d'
+       OR EXISTS (SELECT FROM reports.occurrence o WHERE o.schedule = p_schedule AND o.occurrence_key = p_key) THEN
+        RETURN;
+    END IF;
+    BEGIN
+        clock := concat(part[1], ' ', coalesce(part[2], '00:00'), coalesce(part[3], ':00'))::timestamp;
+        IF part[4] IS NULL THEN
+            at := CASE WHEN v.kind = 'interval' THEN clock AT TIME ZONE 'UTC'
+                       ELSE coalesce((reports.local_instants(clock, v.time_zone))[1], clock AT TIME ZONE v.time_zone) END;
+        ELSE
+            at := (clock - replace(part[4], 'Z', '+00:00')::interval) AT TIME ZONE 'UTC';
+        END IF;
+        IF to_char(clock, 'YYYY-MM-DD HH24:MI') <> concat(part[1], ' ', coalesce(part[2], '00:00')) THEN
+            RAISE EXCEPTION 'hour 24, second 60';
+        END IF;
+    EXCEPTION WHEN OTHERS THEN
+        IF part IS NOT NULL THEN
+            fault := format('key %L names a date or time that does not exist', p_key);
+            hint := 'Correct the date.';
+            RETURN;
+        END IF;
+    END;
+    -- Whose firing it was: each version plans what is due while it is in force.
+    SELECT * INTO v FROM reports.schedule_version w WHERE w.schedule = p_schedule
+     ORDER BY w.effective_from <= at DESC, CASE WHEN w.effective_from <= at THEN -w.version ELSE w.version END LIMIT 1;
+    form := coalesce(form, CASE WHEN v.kind = 'interval' THEN NULL WHEN reports.time_of_day(v.kind, v.rule) IS NULL THEN 'minute' ELSE 'date' END);
+    IF part IS NOT NULL AND (part[2] IS NOT NULL OR (form = 'date' AND v.kind <> 'interval')) THEN
+        keys := CASE WHEN v.kind = 'interval' THEN CASE WHEN isfinite(v.anchor) THEN reports.interval_keys(v, form, at) END
+                     ELSE reports.local_keys(v, form, CASE WHEN part[4] IS NULL OR p_key ~ '^\d{4}-\d\d-\d\d[+-]' THEN clock ELSE at AT TIME ZONE v.time_zone END) END;
+    END IF;
+    IF p_key = ANY (keys) THEN
+        to_come := CASE WHEN form = 'date' AND v.kind <> 'interval' THEN clock::date > (clock_timestamp() AT TIME ZONE v.time_zone)::date
+                        ELSE at > clock_timestamp() END;
+        IF to_come THEN
+            fault := format('key %L names a time that is still to come', p_key);
+            hint := 'Wait for that firing, or choose a key of your own.';
+        END IF;
+        RETURN;
+    END IF;
+    fault := format('key %L begins like a date but is not the key of a firing of "%s"', p_key, p_schedule);
+    hint := CASE WHEN keys = '{}' THEN format('Its first firing is at %s', to_char(v.anchor AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))
+                 WHEN keys IS NOT NULL AND v.kind = 'interval' THEN format('The firing then or before has the key %s', keys[1])
+                 WHEN keys IS NOT NULL THEN 'Write ' || array_to_string(keys, ' or ')
+                 ELSE 'Its keys look like ' || CASE WHEN v.kind = 'interval' AND form = 'minute' THEN '2030-04-12T06:00Z' WHEN v.kind = 'interval' THEN '2030-04-12T06:00:30Z'
+                                                    WHEN form = 'date' THEN '2030-04-12' WHEN form = 'minute' THEN '2030-04-12T06:00' ELSE '2030-04-12T06:00:30' END END
+            || '; a key of your own must not begin with a date.';
+END
+$$;
+COMMENT ON FUNCTION reports.key_fault(text, text) IS 'What is wrong with a manual key that begins like a date, and what to write; fault NULL: nothing.';
 
 -- The key of the next firing, in each form it may have: a manual firing would take it away from it.
 CREATE FUNCTION reports.key_to_come(p_schedule text, p_key text) RETURNS timestamptz
@@ -73,6 +162,29 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
                           to_char(p.next_fire_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')] END)
 $$;
 COMMENT ON FUNCTION reports.key_to_come(text, text) IS 'When the schedule itself will fire with this key, if that is its next firing; NULL: not known to.';
+
+CREATE FUNCTION reports.check_key(p_schedule text, p_key text) RETURNS void
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    due_at timestamptz := reports.key_to_come(p_schedule, p_key);
+    wrong record;
+BEGIN
+    IF p_key !~ '^[A-Za-z0-9][A-Za-z0-9_.:+-]{0,126}$' THEN
+        RAISE EXCEPTION 'key % has characters that cannot stand in one, or is too long', quote_literal(p_key)
+            USING ERRCODE = 'check_violation', HINT = 'A key is 1 to 127 of letters, digits, _ . : + -';
+    END IF;
+    SELECT * INTO wrong FROM reports.key_fault(p_schedule, p_key);
+    IF wrong.fault IS NOT NULL AND NOT wrong.to_come THEN
+        RAISE EXCEPTION '%', wrong.fault USING ERRCODE = 'invalid_parameter_value', HINT = wrong.hint;
+    ELSIF due_at IS NOT NULL THEN
+        RAISE EXCEPTION 'key % is that of the firing due at %', quote_literal(p_key), due_at
+            USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Wait for that firing, or choose a key of your own.';
+    ELSIF wrong.fault IS NOT NULL THEN
+        RAISE EXCEPTION '%', wrong.fault USING ERRCODE = 'object_not_in_prerequisite_state', HINT = wrong.hint;
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION reports.check_key(text, text) IS 'Refuses a manual key that cannot be one, is nearly but not quite that of a firing, or that of one still to come.';
 
 -- SCHEDULE:KEY or the job's id. Names of schedules have no colon, keys may.
 CREATE FUNCTION reports.find_job(p_subject text) RETURNS uuid
@@ -92,8 +204,6 @@ COMMENT ON FUNCTION reports.find_job(text) IS 'The job that SCHEDULE:KEY or an i
 -- Refuses at once what can be told without the leader. Returns the scope whose leader is asked.
 CREATE FUNCTION reports.check_request(p_kind text, p_subject text, p_argument text, OUT its_scope text, OUT its_job uuid)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    due_at timestamptz;
 BEGIN
     IF p_kind IN ('handoff', 'backfill') THEN
         RAISE EXCEPTION 'a request of the kind % is not supported yet', quote_literal(p_kind)
@@ -117,12 +227,6 @@ BEGIN
     END IF;
     IF p_kind = 'trigger' THEN
         PERFORM reports.check_key(p_subject, p_argument);
-        due_at := reports.key_to_come(p_subject, p_argument);
-        IF due_at IS NOT NULL THEN
-            RAISE EXCEPTION 'key % is that of the firing due at %', quote_literal(p_argument), due_at
-                USING ERRCODE = 'object_not_in_prerequisite_state',
-                      HINT = 'Wait for that firing, or choose a key of your own.';
-        END IF;
     ELSIF p_kind = 'retry' AND p_argument IS NOT NULL THEN
         RAISE EXCEPTION 'retry takes no argument' USING ERRCODE = 'invalid_parameter_value', HINT = 'Leave it out.';
     ELSIF octet_length(p_argument) > 500 THEN
@@ -141,10 +245,17 @@ DECLARE
     r reports.request;
     checked record;
 BEGIN
+    IF p_request IS NULL THEN
+        RAISE EXCEPTION 'a request needs an id'
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Choose one, such as gen_random_uuid(), and repeat the request with the same.';
+    END IF;
     SELECT * INTO r FROM reports.request WHERE id = p_request;
     IF NOT FOUND THEN
         SELECT * INTO checked FROM reports.check_request(p_kind, p_subject, p_argument);
-        IF p_timeout > interval '1 day' THEN
+        IF p_timeout IS NULL OR p_timeout <= interval '0' THEN
+            RAISE EXCEPTION 'a request needs a time in which it is to be carried out, and % is none', coalesce(quote_literal(p_timeout), 'NULL')
+                USING ERRCODE = 'invalid_parameter_value', HINT = 'Say how long it may wait, such as ''1 minute''.';
+        ELSIF p_timeout > interval '1 day' THEN
             RAISE EXCEPTION 'a request cannot wait for longer than a day'
                 USING ERRCODE = 'invalid_parameter_value', HINT = 'Ask again then, with a fresh request id.';
         END IF;
@@ -154,9 +265,6 @@ BEGIN
         ON CONFLICT (id) DO NOTHING;
         IF FOUND THEN
             PERFORM pg_notify('report_request', checked.its_scope);
-            state := 'pending';
-            its_scope := checked.its_scope;
-            RETURN;
         END IF;
         SELECT * INTO r FROM reports.request WHERE id = p_request;
     END IF;
@@ -164,19 +272,23 @@ BEGIN
         RAISE EXCEPTION 'request id % was used for something else', p_request
             USING ERRCODE = 'unique_violation', HINT = 'Choose a fresh request id.';
     END IF;
+    IF r.state = 'pending' AND reports.is_held(r.scope) THEN
+        PERFORM reports.carry_out_held(r.id);
+        SELECT * INTO r FROM reports.request WHERE id = p_request;
+    END IF;
     state := r.state;
     answer := r.answer;
     its_scope := r.scope;
 END
 $$;
-COMMENT ON FUNCTION reports.ask(uuid, text, text, text, interval) IS 'Asks the leader for something: trigger (argument: key), pause, resume (why) of a schedule; cancel (why), retry of a job.';
+COMMENT ON FUNCTION reports.ask(uuid, text, text, text, interval) IS 'Asks the leader for something: trigger (argument: key), pause, resume (why) of a schedule; cancel (why), retry of a job. While a hold stands, and so nobody leads, pause, resume and cancel are carried out by the call itself.';
 
 CREATE FUNCTION reports.pending_requests(p_scope text, p_limit integer)
 RETURNS TABLE (id uuid, kind text, subject text, argument text, expired boolean, database_now timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT r.id, r.kind, r.subject, r.argument, r.deadline < clock_timestamp(), clock_timestamp()
       FROM reports.request r WHERE r.scope = p_scope AND r.state = 'pending'
-     ORDER BY r.requested_at LIMIT p_limit
+     ORDER BY r.requested_at, r.id LIMIT p_limit
 $$;
 COMMENT ON FUNCTION reports.pending_requests(text, integer) IS 'Requests the leader has not answered, oldest first.';
 
@@ -218,6 +330,11 @@ BEGIN
                              its_key, reports.key_to_come(v.schedule, its_key));
         RETURN;
     END IF;
+    -- Asked before the leader had taken the schedule in, or before an edit of it.
+    SELECT 'refused', concat_ws('. ', k.fault, k.hint) INTO new_state, its_answer FROM reports.key_fault(v.schedule, its_key) k WHERE k.fault IS NOT NULL;
+    IF FOUND THEN
+        RETURN;
+    END IF;
     IF v.overlap = 'forbid' THEN
         open := reports.open_jobs(v.scope, v.schedule);
         IF cardinality(open) > 0 THEN
@@ -235,7 +352,8 @@ BEGIN
         (schedule, occurrence_key, scope, job_id, scheduled_for, nominal_local, business_date, window_end, cause,
          version, incarnation, generation, request_id)
     VALUES (v.schedule, its_key, v.scope, p_job, fired_at, fired_at AT TIME ZONE v.time_zone,
-            reports.date_of_key(its_key, (fired_at AT TIME ZONE v.time_zone)::date), fired_at,
+            CASE WHEN its_key ~ '^\d{4}-\d\d-\d\dT.*Z$' THEN (its_key::timestamptz AT TIME ZONE v.time_zone)::date -- an interval's
+                 ELSE reports.date_of_key(its_key, (fired_at AT TIME ZONE v.time_zone)::date) END, fired_at,
             'manual', v.version, p_incarnation, p_generation, p_asked.id);
     waits := CASE WHEN v.overlap IN ('queue', 'replace') THEN 'overlap' ELSE 'capacity' END;
     INSERT INTO reports.job
@@ -273,7 +391,7 @@ BEGIN
     END IF;
     new_state := 'done';
     IF was = wanted THEN
-        its_answer := format('schedule "%s" is %s already', p_asked.subject, CASE WHEN was THEN 'paused' ELSE 'not paused' END);
+        its_answer := format(CASE WHEN was THEN 'schedule "%s" is paused already' ELSE 'schedule "%s" is not paused' END, p_asked.subject);
         RETURN;
     END IF;
     PERFORM set_config('reports.asked_at', p_asked.requested_at::text, true),
@@ -327,13 +445,13 @@ BEGIN
            SET state = 'cancelled', waits_for = NULL, finished_at = clock_timestamp(),
                error = concat_ws(': ', 'cancelled by ' || p_asked.requested_by, p_asked.argument)
          WHERE q.id = j.id;
-        IF NOT reports.is_held(j.scope) THEN
+        IF p_generation IS NOT NULL AND NOT reports.is_held(j.scope) THEN
             PERFORM reports.release_waiting(j.scope, p_generation, 1000);
         END IF;
     END CASE;
 END
 $$;
-COMMENT ON FUNCTION reports.carry_out_cancel(reports.request, bigint) IS 'Cancels a job: one that does not run at once, one that runs through its worker.';
+COMMENT ON FUNCTION reports.carry_out_cancel(reports.request, bigint) IS 'Cancels a job: one that does not run at once, one that runs through its worker. Generation NULL: nobody leads, and nothing is released.';
 
 CREATE FUNCTION reports.carry_out_retry(p_asked reports.request, p_generation bigint, OUT new_state text, OUT its_answer text)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
@@ -367,6 +485,12 @@ BEGIN
     -- As the schedule is now, which may have been mended; of one that was deleted, as it was last. Report and
     -- parameters stay those of the firing.
     SELECT * INTO v FROM reports.schedule_version w WHERE w.schedule = j.schedule ORDER BY w.version DESC LIMIT 1;
+    IF NOT EXISTS (SELECT FROM reports.queue q WHERE q.name = coalesce(v.queue, j.queue)) THEN
+        new_state := 'refused';
+        its_answer := format('queue "%s" of %s does not exist any more: insert it again, and have a worker serve it',
+                             coalesce(v.queue, j.queue), subject);
+        RETURN;
+    END IF;
     UPDATE reports.job q
        SET state = 'waiting', overlap = coalesce(v.overlap, q.overlap),
            waits_for = CASE WHEN coalesce(v.overlap, q.overlap) = 'allow' THEN 'capacity' ELSE 'overlap' END,
@@ -387,23 +511,81 @@ END
 $$;
 COMMENT ON FUNCTION reports.carry_out_retry(reports.request, bigint) IS 'Gives a failed or cancelled job a fresh set of attempts.';
 
+-- Pause and resume of a schedule, cancel and retry of a job come to the opposite in the other order. So what
+-- was asked first is carried out first, also when a row that it needs is locked for a while.
+CREATE FUNCTION reports.request_before(p_asked reports.request) RETURNS uuid
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+    SELECT q.id FROM reports.request q
+     WHERE q.scope = p_asked.scope AND q.state = 'pending' AND q.deadline >= clock_timestamp()
+       AND q.requested_at <= p_asked.requested_at AND (q.requested_at, q.id) < (p_asked.requested_at, p_asked.id)
+       AND CASE WHEN p_asked.kind IN ('pause', 'resume') THEN q.kind IN ('pause', 'resume') AND q.subject = p_asked.subject
+                WHEN p_asked.kind IN ('cancel', 'retry') THEN q.kind IN ('cancel', 'retry') AND q.job_id = p_asked.job_id
+                ELSE false END
+     ORDER BY q.requested_at, q.id LIMIT 1
+$$;
+COMMENT ON FUNCTION reports.request_before(reports.request) IS 'The oldest request that is to be carried out before this one; NULL: there is none.';
+
 CREATE FUNCTION reports.why_expired(p_asked reports.request) RETURNS text
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
-    holder integer;
+    held record;
+    earlier uuid := reports.request_before(p_asked);
+    its_schedule text := CASE WHEN p_asked.job_id IS NULL THEN p_asked.subject
+                              ELSE (SELECT j.schedule FROM reports.job j WHERE j.id = p_asked.job_id) END;
 BEGIN
-    -- Whoever holds a row is known by its transaction while that runs.
-    IF p_asked.kind IN ('pause', 'resume') THEN
-        SELECT l.pid INTO holder FROM reports.schedule s
-          JOIN pg_locks l ON l.locktype = 'transactionid' AND l.granted AND l.transactionid = s.xmax
-         WHERE s.name = p_asked.subject LIMIT 1;
+    IF earlier IS NOT NULL THEN
+        RETURN format('not carried out before its deadline: request %s, asked earlier of the same %s, is not answered yet; wait for that, and ask again with a fresh request id',
+                      earlier, CASE WHEN p_asked.job_id IS NULL THEN 'schedule' ELSE 'job' END);
     END IF;
-    RETURN CASE WHEN holder IS NULL THEN 'no leader carried it out before its deadline'
-                ELSE format('not carried out before its deadline: the row of schedule "%s" is held by the session with pid %s; let it commit, or end it, and ask again with a fresh request id',
-                            p_asked.subject, holder) END;
+    -- The rows that the functions above need. Whoever holds one is known by its transaction while that runs.
+    SELECT h.what, l.pid INTO held
+      FROM (SELECT s.xmax AS by, format('the row of schedule "%s"', s.name) AS what FROM reports.schedule s
+             WHERE p_asked.kind IN ('pause', 'resume') AND s.name = its_schedule
+             UNION ALL
+            SELECT p.xmax, format('the progress of schedule "%s"', p.schedule) FROM reports.schedule_progress p
+             WHERE p_asked.kind IN ('trigger', 'retry') AND p.schedule = its_schedule
+             UNION ALL
+            SELECT j.xmax, format('the row of job %s:%s', j.schedule, j.occurrence_key) FROM reports.job j
+             WHERE j.id = CASE WHEN p_asked.kind IN ('cancel', 'retry') THEN p_asked.job_id END
+                OR j.id = ANY (CASE WHEN p_asked.kind = 'trigger' THEN reports.open_jobs(p_asked.scope, its_schedule) END)) h
+      JOIN pg_locks l ON l.locktype = 'transactionid' AND l.granted AND l.transactionid = h.by
+     LIMIT 1;
+    IF FOUND THEN
+        RETURN format('not carried out before its deadline: %s is held by the session with pid %s; let it commit, or end it, and ask again with a fresh request id',
+                      held.what, held.pid);
+    ELSIF (SELECT f.activated_at <= p_asked.requested_at FROM reports.fence f WHERE f.scope = p_asked.scope) THEN
+        RETURN 'not carried out before its deadline, although there was a leader: a row that it needs was held by another session, or there was too much to do; ask again with a fresh request id';
+    END IF;
+    RETURN 'no leader carried it out before its deadline';
 END
 $$;
 COMMENT ON FUNCTION reports.why_expired(reports.request) IS 'What to tell of a request whose deadline has passed.';
+
+-- Under a hold nobody leads, and the emergency that it was raised for is when work must be ended. So whoever
+-- asks does that himself. It is no leader's write: a cancellation makes nothing outstanding and moves a job
+-- under its row lock, as it might beside any leader; pause and resume are edits, which anybody may make.
+-- Afterwards nothing is asked of the leader any more.
+CREATE FUNCTION reports.carry_out_held(p_request uuid) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    r reports.request;
+    answered record;
+BEGIN
+    SELECT * INTO r FROM reports.request q
+     WHERE q.id = p_request AND q.state = 'pending' AND q.deadline >= clock_timestamp() FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND OR r.kind NOT IN ('pause', 'resume', 'cancel') OR reports.request_before(r) IS NOT NULL THEN
+        RETURN;
+    END IF;
+    IF r.kind = 'cancel' THEN
+        SELECT t.new_state, t.its_answer INTO answered FROM reports.carry_out_cancel(r, NULL) t;
+    ELSE
+        SELECT t.new_state, t.its_answer INTO answered FROM reports.carry_out_pause(r) t;
+    END IF;
+    UPDATE reports.request q SET state = answered.new_state, answer = answered.its_answer, answered_at = clock_timestamp()
+     WHERE q.id = r.id AND answered.new_state IS NOT NULL;
+END
+$$;
+COMMENT ON FUNCTION reports.carry_out_held(uuid) IS 'Carries out and answers a request that starts no work, while a hold stands; one that needs a locked row stays pending.';
 
 CREATE FUNCTION reports.answer_request(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_request uuid,
                                        p_job uuid, OUT verdict text, OUT answer text)
@@ -427,6 +609,9 @@ BEGIN
     IF r.deadline < clock_timestamp() THEN
         new_state := 'expired';
         its_answer := reports.why_expired(r);
+    ELSIF reports.request_before(r) IS NOT NULL THEN
+        verdict := 'skipped';
+        RETURN;
     ELSIF r.kind IN ('trigger', 'retry') AND reports.is_held(p_scope) THEN
         -- A hold stops what would start work, not what ends it.
         verdict := 'held';
@@ -452,7 +637,7 @@ BEGIN
     answer := its_answer;
 END
 $$;
-COMMENT ON FUNCTION reports.answer_request(text, bigint, bigint, uuid, uuid, uuid) IS 'Carries out a request and answers it: ok (done, refused or expired), fenced, held, or skipped (answered meanwhile, or a row it needs is locked).';
+COMMENT ON FUNCTION reports.answer_request(text, bigint, bigint, uuid, uuid, uuid) IS 'Carries out a request and answers it: ok (done, refused or expired), fenced, held, or skipped (answered meanwhile, a row it needs is locked, or an older request comes first).';
 
 -- What makes answer_request fail says so in its answer: "nobody carried it out" would hide the reason.
 CREATE FUNCTION reports.refuse_request(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_request uuid,
@@ -462,9 +647,11 @@ BEGIN
     IF NOT reports.fence_holds(p_scope, p_incarnation, p_generation, p_owner, 'refuse_request') THEN
         RETURN 'fenced';
     END IF;
+    -- One that somebody holds is tried again.
     UPDATE reports.request q
        SET state = 'refused', answer = left(p_why, 1000), answered_at = clock_timestamp(), generation = p_generation
-     WHERE q.id = p_request AND q.scope = p_scope AND q.state = 'pending';
+     WHERE q.id = ANY (ARRAY(SELECT r.id FROM reports.request r
+                              WHERE r.id = p_request AND r.scope = p_scope AND r.state = 'pending' FOR UPDATE SKIP LOCKED));
     RETURN 'ok';
 END
 $$;

@@ -3,16 +3,26 @@
 
 SET ROLE report_owner;
 
+-- Not more than 1000 years: before that lies no time, and one such row would stop the whole round.
 ALTER TABLE reports.installation
-    ADD COLUMN keep_attempts interval DEFAULT '400 days' CHECK (keep_attempts >= interval '1 day'),
-    ADD COLUMN keep_artifacts interval CHECK (keep_artifacts >= interval '1 day'),
-    ADD COLUMN keep_deliveries interval CHECK (keep_deliveries >= interval '1 day'),
-    ADD COLUMN keep_requests interval DEFAULT '90 days' CHECK (keep_requests >= interval '1 day'),
-    ADD COLUMN keep_leadership_events interval DEFAULT '400 days' CHECK (keep_leadership_events >= interval '1 day'),
-    ADD COLUMN keep_fence_rejections interval DEFAULT '90 days' CHECK (keep_fence_rejections >= interval '1 day'),
-    ADD COLUMN keep_workers interval DEFAULT '30 days' CHECK (keep_workers >= interval '1 day'),
-    ADD COLUMN keep_dead_messages interval DEFAULT '90 days' CHECK (keep_dead_messages >= interval '1 day'),
-    ADD COLUMN keep_member_clocks interval DEFAULT '1 day' CHECK (keep_member_clocks >= interval '1 hour');
+    ADD COLUMN keep_attempts interval DEFAULT '400 days' CHECK ((keep_attempts BETWEEN interval '1 day' AND interval '1000 years') IS NOT FALSE
+        OR reports.refuse_value('installation', 'keep_attempts', keep_attempts::text, 'Write an interval from 1 day to 1000 years, or NULL to keep for ever.')),
+    ADD COLUMN keep_artifacts interval CHECK ((keep_artifacts BETWEEN interval '1 day' AND interval '1000 years') IS NOT FALSE
+        OR reports.refuse_value('installation', 'keep_artifacts', keep_artifacts::text, 'Write an interval from 1 day to 1000 years, or NULL to keep for ever.')),
+    ADD COLUMN keep_deliveries interval CHECK ((keep_deliveries BETWEEN interval '1 day' AND interval '1000 years') IS NOT FALSE
+        OR reports.refuse_value('installation', 'keep_deliveries', keep_deliveries::text, 'Write an interval from 1 day to 1000 years, or NULL to keep for ever.')),
+    ADD COLUMN keep_requests interval DEFAULT '90 days' CHECK ((keep_requests BETWEEN interval '1 day' AND interval '1000 years') IS NOT FALSE
+        OR reports.refuse_value('installation', 'keep_requests', keep_requests::text, 'Write an interval from 1 day to 1000 years, or NULL to keep for ever.')),
+    ADD COLUMN keep_leadership_events interval DEFAULT '400 days' CHECK ((keep_leadership_events BETWEEN interval '1 day' AND interval '1000 years') IS NOT FALSE
+        OR reports.refuse_value('installation', 'keep_leadership_events', keep_leadership_events::text, 'Write an interval from 1 day to 1000 years, or NULL to keep for ever.')),
+    ADD COLUMN keep_fence_rejections interval DEFAULT '90 days' CHECK ((keep_fence_rejections BETWEEN interval '1 day' AND interval '1000 years') IS NOT FALSE
+        OR reports.refuse_value('installation', 'keep_fence_rejections', keep_fence_rejections::text, 'Write an interval from 1 day to 1000 years, or NULL to keep for ever.')),
+    ADD COLUMN keep_workers interval DEFAULT '30 days' CHECK ((keep_workers BETWEEN interval '1 day' AND interval '1000 years') IS NOT FALSE
+        OR reports.refuse_value('installation', 'keep_workers', keep_workers::text, 'Write an interval from 1 day to 1000 years, or NULL to keep for ever.')),
+    ADD COLUMN keep_dead_messages interval DEFAULT '90 days' CHECK ((keep_dead_messages BETWEEN interval '1 day' AND interval '1000 years') IS NOT FALSE
+        OR reports.refuse_value('installation', 'keep_dead_messages', keep_dead_messages::text, 'Write an interval from 1 day to 1000 years, or NULL to keep for ever.')),
+    ADD COLUMN keep_member_clocks interval DEFAULT '1 day' CHECK ((keep_member_clocks BETWEEN interval '1 hour' AND interval '1000 years') IS NOT FALSE
+        OR reports.refuse_value('installation', 'keep_member_clocks', keep_member_clocks::text, 'Write an interval from 1 hour to 1000 years, or NULL to keep for ever.'));
 COMMENT ON COLUMN reports.installation.keep_attempts IS 'How long the attempts of final jobs are kept; NULL: for ever.';
 COMMENT ON COLUMN reports.installation.keep_artifacts IS 'How long report files are kept: afterwards the row goes, and a worker''s sweep removes the file; NULL: for ever.';
 COMMENT ON COLUMN reports.installation.keep_deliveries IS 'How long final deliveries are kept; NULL: for ever.';

@@ -18,7 +18,8 @@ CREATE INDEX occurrence_scheduled_for ON reports.occurrence
 
 CREATE FUNCTION reports.job_id_floor(p_at timestamptz) RETURNS uuid
 LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT (lpad(to_hex(floor(extract(epoch FROM p_at) * 1000)::bigint), 12, '0') || '70008000000000000000')::uuid
+    -- None is older than 1970, and the digits of a negative number would be those of the latest.
+    SELECT (lpad(to_hex(greatest(floor(extract(epoch FROM p_at) * 1000)::bigint, 0)), 12, '0') || '70008000000000000000')::uuid
 $$;
 COMMENT ON FUNCTION reports.job_id_floor(timestamptz) IS
     'The smallest job id made at or after an instant: ids are time-ordered (UUIDv7), so the primary key finds recent jobs.';
@@ -73,7 +74,8 @@ SELECT l.*,
                                WHERE p.scope = l.scope AND p.problem IS NOT NULL LIMIT 1000) x) AS problems,
        (SELECT count(*) FROM (SELECT FROM reports.schedule_change c WHERE c.scope = l.scope LIMIT 1000) x) AS changes_waiting,
        (SELECT count(*) FROM (SELECT FROM reports.request r
-                               WHERE r.scope = l.scope AND r.state = 'pending' LIMIT 1000) x) AS requests_waiting,
+                               WHERE r.scope = l.scope AND r.state = 'pending' AND r.deadline >= statement_timestamp()
+                               LIMIT 1000) x) AS requests_waiting,
        (SELECT count(*) FROM (SELECT r.at FROM reports.fence_rejection r
                                WHERE r.scope = l.scope ORDER BY r.id DESC LIMIT 1000) x
          WHERE x.at > statement_timestamp() - interval '1 day') AS refused_writes
@@ -85,7 +87,23 @@ COMMENT ON VIEW reports.v_scope IS 'v_leader and what waits in each scope.';
 COMMENT ON COLUMN reports.v_scope.due_lag_s IS 'How long the oldest due firing has waited to be planned; 0: nothing is late.';
 COMMENT ON COLUMN reports.v_scope.schedules IS 'Schedules with a next firing; counting stops at 100 000.';
 COMMENT ON COLUMN reports.v_scope.changes_waiting IS 'Edits the leader has not taken in; counting stops at 1000.';
+COMMENT ON COLUMN reports.v_scope.requests_waiting IS 'Requests that may still be carried out; counting stops at 1000.';
 COMMENT ON COLUMN reports.v_scope.refused_writes IS 'Writes of former leaders refused within a day, of the last 1000.';
+
+-- Only the replicas that serve a scope observe it: of one that no replica serves those of the others tell.
+CREATE VIEW reports.v_unserved_scope AS
+SELECT l.scope, l.state, CASE l.state WHEN 'never led' THEN edit.made_at ELSE l.leaderless_at END AS since_at
+  FROM (SELECT v.scope, v.state, v.held, greatest(v.beat_at, v.since_at) AS leaderless_at FROM reports.v_leader v) l
+  LEFT JOIN LATERAL (SELECT c.made_at FROM reports.schedule_change c WHERE c.scope = l.scope ORDER BY c.id LIMIT 1) edit ON true
+ WHERE l.state <> 'active' AND NOT l.held
+   AND CASE WHEN l.state = 'never led' THEN edit.made_at < statement_timestamp() - interval '1 minute'
+            -- A takeover is over long before.
+            ELSE l.leaderless_at < statement_timestamp() - interval '5 minutes'
+                 AND (edit.made_at < statement_timestamp() - interval '5 minutes'
+                      OR EXISTS (SELECT FROM reports.schedule_progress p
+                                  WHERE p.scope = l.scope AND p.next_fire_at < statement_timestamp() - interval '5 minutes')) END;
+COMMENT ON VIEW reports.v_unserved_scope IS 'Scopes that have something to do, schedules to take in or firings that are due, and that nobody has led for minutes, as when no scheduler.conf names them.';
+COMMENT ON COLUMN reports.v_unserved_scope.since_at IS 'Since when nobody has led it; never led: since its oldest edit.';
 
 CREATE VIEW reports.v_leadership_event AS
 SELECT e.id, e.at, e.scope, e.event, e.member, e.reason, e.detail, e.incarnation, e.generation
@@ -180,6 +198,25 @@ SELECT j.id, j.schedule, j.occurrence_key, j.scope, j.revision, j.report, j.queu
        j.retry_base, j.retry_cap,
        o.scheduled_for, o.nominal_local, o.offset_s, o.business_date, o.window_start, o.window_end, o.cause, o.version,
        o.incarnation, o.generation, o.planned_at,
+       CASE WHEN j.waits_for IS NULL THEN NULL
+            WHEN EXISTS (SELECT FROM reports.v_hold h WHERE h.kind = 'installation' OR h.scope = j.scope)
+                 THEN 'the end of a hold: reportctl holds'
+            WHEN j.waits_for = 'overlap' THEN coalesce(
+                 -- As reports.give_turns has it: the one that is active, otherwise those before it.
+                 (SELECT format('job %s:%s, which is %s', k.schedule, k.occurrence_key, k.state) FROM reports.job k
+                   WHERE k.schedule = j.schedule AND k.overlap <> 'allow' AND k.waits_for IS DISTINCT FROM 'overlap'
+                     AND k.state IN ('waiting', 'queued', 'running', 'retry_wait', 'quarantined')
+                   ORDER BY k.id LIMIT 1),
+                 (SELECT format('job %s:%s, which is %s', k.schedule, k.occurrence_key, k.state) FROM reports.job k
+                   WHERE k.scope = j.scope AND k.schedule = j.schedule AND k.state = 'waiting' AND k.waits_for = 'overlap'
+                     AND (k.run_after, k.id) < (j.run_after, j.id)
+                   ORDER BY k.run_after, k.id LIMIT 1),
+                 'its turn')
+            ELSE format('room in queue "%s"', j.queue)
+                 || coalesce((SELECT ' (max_outstanding ' || q.max_outstanding || ')' FROM reports.queue q WHERE q.name = j.queue), '')
+                 || coalesce((SELECT format(', or in scope "%s" among missed firings (catch_up_max ', s.name) || s.catch_up_max || ')'
+                                FROM reports.scope s WHERE j.catch_up AND s.name = j.scope), '')
+       END AS waits_on,
        extract(epoch FROM CASE WHEN j.state = 'running' THEN statement_timestamp()
                                ELSE j.finished_at END - j.claimed_at)::numeric(20, 3) AS ran_s
   FROM reports.job j
@@ -187,6 +224,7 @@ SELECT j.id, j.schedule, j.occurrence_key, j.scope, j.revision, j.report, j.queu
   LEFT JOIN reports.occurrence o ON o.schedule = j.schedule AND o.occurrence_key = j.occurrence_key
   LEFT JOIN reports.worker w ON w.id = j.worker;
 COMMENT ON VIEW reports.v_job IS 'Each job with its occurrence and who runs it; ORDER BY id DESC is newest first, by index; the jobs of one schedule are found through v_occurrence.job_id.';
+COMMENT ON COLUMN reports.v_job.waits_on IS 'waiting: the job, the room or the hold that it waits for, in words; to be read for a few jobs.';
 COMMENT ON COLUMN reports.v_job.ran_s IS 'Seconds since the claim (running) or of the last attempt (finished).';
 
 CREATE VIEW reports.v_attempt AS
@@ -236,17 +274,19 @@ CREATE INDEX request_requested ON reports.request (requested_at);
 
 CREATE VIEW reports.v_request AS
 SELECT r.id, r.kind, r.scope, r.subject, r.argument, r.requested_by, r.requested_at, r.deadline, r.state, r.answer,
-       r.job_id, r.answered_at, r.generation
+       r.job_id, r.answered_at, r.generation, r.state = 'pending' AND r.deadline < statement_timestamp() AS lapsed
   FROM reports.request r;
 COMMENT ON VIEW reports.v_request IS 'What was asked of the leaders, with the answers; order by requested_at.';
+COMMENT ON COLUMN reports.v_request.lapsed IS 'Pending beyond its deadline: nobody will carry it out, and the next leader closes it as expired.';
 
 CREATE VIEW reports.v_queue AS
 WITH running AS (
     SELECT j.queue, count(*) AS jobs FROM reports.job j WHERE j.state = 'running' GROUP BY j.queue
 ), waiting AS (
-    SELECT x.queue, count(*) AS jobs, sum(count(*)) OVER () >= 100000 AS capped
-      FROM ((SELECT j.queue FROM reports.job j WHERE j.state = 'waiting' LIMIT 100000)
-            UNION ALL (SELECT j.queue FROM reports.job j WHERE j.state = 'retry_wait' LIMIT 100000)) x
+    SELECT x.queue, count(*) AS jobs, sum(count(*)) OVER () >= 100000 AS capped, min(x.run_after) AS oldest_at
+      FROM ((SELECT j.queue, j.run_after FROM reports.job j WHERE j.state = 'waiting' LIMIT 100000)
+            -- A retry waits for its time and not for a worker.
+            UNION ALL (SELECT j.queue, NULL FROM reports.job j WHERE j.state = 'retry_wait' LIMIT 100000)) x
      GROUP BY x.queue
 ), serving AS (
     SELECT s.queue, count(*) AS workers, sum(w.slots) AS slots
@@ -256,7 +296,8 @@ WITH running AS (
      GROUP BY s.queue
 )
 SELECT q.name AS queue, q.description, q.max_outstanding, queued.jobs AS queued, coalesce(r.jobs, 0) AS running,
-       coalesce(w.jobs, 0) AS waiting, queued.jobs = 100000 OR coalesce(w.capped, false) AS capped, queued.oldest_at,
+       coalesce(w.jobs, 0) AS waiting, queued.jobs = 100000 OR coalesce(w.capped, false) AS capped,
+       least(queued.oldest_at, w.oldest_at) AS oldest_at,
        h.reason IS NOT NULL AS held, h.reason AS hold_reason, h.since_at AS held_since_at,
        coalesce(s.workers, 0) AS workers, coalesce(s.slots, 0) AS slots
   FROM reports.queue q
@@ -271,7 +312,7 @@ SELECT q.name AS queue, q.description, q.max_outstanding, queued.jobs AS queued,
 COMMENT ON VIEW reports.v_queue IS 'Each queue with what is in it, over all scopes, and who serves it; counting stops at 100 000 (capped).';
 COMMENT ON COLUMN reports.v_queue.max_outstanding IS 'Most jobs queued and running at once in one scope; NULL: no bound.';
 COMMENT ON COLUMN reports.v_queue.waiting IS 'Jobs held back: for room, for another job of their schedule, or for a retry.';
-COMMENT ON COLUMN reports.v_queue.oldest_at IS 'Oldest instant from which a queued job could have run.';
+COMMENT ON COLUMN reports.v_queue.oldest_at IS 'Oldest instant from which a queued job, or one that waits for room or for another job, could have run.';
 COMMENT ON COLUMN reports.v_queue.workers IS 'Living workers that serve it.';
 COMMENT ON COLUMN reports.v_queue.slots IS 'How many jobs they run at once, of all queues they serve.';
 
@@ -319,9 +360,14 @@ UNION ALL
 SELECT 2, 'leader', s.scope, CASE s.state WHEN 'silent' THEN s.beat_at ELSE s.since_at END,
        CASE s.state WHEN 'silent' THEN format('leader %s shows no sign of life', s.leader)
                     ELSE 'no leader, and firings are due' END,
-       'is report-scheduler running and connected to ZooKeeper? reportctl events'
+       'is report-scheduler running, with the scope in scopes of its scheduler.conf, and connected to ZooKeeper? reportctl events'
   FROM reports.v_scope s
  WHERE s.state = 'silent' OR (s.state IN ('no leader', 'never led') AND s.due_lag_s > 30)
+UNION ALL
+SELECT 2, 'scope', u.scope, u.since_at, 'it has schedules, and no scheduler leads it: its reports are not made',
+       'name it in scopes of scheduler.conf, and restart the report-schedulers; one that does has its reason in its log'
+  FROM reports.v_unserved_scope u
+ WHERE u.state = 'never led'
 UNION ALL
 SELECT 3, 'planning', s.scope, s.next_fire_at, 'firings are due but not planned',
        'look into the log of the leader'
@@ -336,10 +382,35 @@ SELECT 4, 'queue', q.name, w.since_at, 'jobs are waiting and no living worker se
                    LIMIT 1000) x) w ON w.since_at < statement_timestamp() - interval '10 seconds'
  WHERE NOT EXISTS (SELECT FROM reports.v_worker v WHERE v.state = 'alive' AND q.name = ANY (v.queues))
 UNION ALL
+-- A queue that was deleted while jobs of it came back, or were planned under a version that names it.
+SELECT 4, 'queue', g.queue, w.since_at, 'jobs are queued in a queue that does not exist any more',
+       'insert it again into reports.queue, and start a report-worker with it in worker.conf'
+  FROM (WITH RECURSIVE its (queue) AS (
+            (SELECT j.queue FROM reports.job j WHERE j.state = 'queued' ORDER BY j.queue LIMIT 1)
+            UNION ALL
+            SELECT (SELECT j.queue FROM reports.job j WHERE j.state = 'queued' AND j.queue > i.queue ORDER BY j.queue LIMIT 1)
+              FROM its i WHERE i.queue IS NOT NULL)
+        SELECT i.queue FROM its i
+         WHERE i.queue IS NOT NULL AND NOT EXISTS (SELECT FROM reports.queue q WHERE q.name = i.queue)) g
+  JOIN LATERAL (SELECT min(x.run_after) AS since_at FROM (
+                  SELECT j.run_after FROM reports.job j WHERE j.state = 'queued' AND j.queue = g.queue LIMIT 1000) x) w ON true
+UNION ALL
 SELECT 4, 'worker', v.name, v.heartbeat_at, format('no sign of life; jobs running: %s', v.running),
        'they are run by another worker when their claims have lapsed; is its host up, does it reach the database?'
   FROM reports.v_worker v
  WHERE v.state = 'silent'
+UNION ALL
+SELECT 4, 'artifacts', a.store, min(a.tried_at), format('files of jobs refused by the artifact store: %s; %s', count(*), max(a.error)),
+       'mend the directory of artifact_stores in worker.conf on the workers'' hosts; jobs are tried again until max_attempts'
+  FROM (SELECT substring(x.error FROM '^artifact store "([^"]*)"') AS store, x.tried_at, x.error
+          FROM ((SELECT j.error, j.claimed_at AS tried_at FROM reports.job j WHERE j.state = 'retry_wait' LIMIT 1000)
+                UNION ALL
+                (SELECT j.error, j.finished_at FROM reports.job j
+                  WHERE j.state IN ('failed', 'quarantined') AND j.id >= reports.job_id_floor(statement_timestamp() - interval '1 day')
+                  ORDER BY j.id DESC LIMIT 1000)) x
+         WHERE x.tried_at > statement_timestamp() - interval '15 minutes') a
+ WHERE a.store IS NOT NULL
+ GROUP BY a.store
 UNION ALL
 SELECT 5, 'relay', o.scope, o.oldest_at, format('messages waiting for Kafka: %s', o.messages),
        'jobs still run through the pull path; is Kafka reachable, does the topic exist?'
@@ -351,18 +422,20 @@ SELECT 6, 'schedule', p.schedule, p.problem_since, p.problem, 'mend the row in r
  WHERE p.problem IS NOT NULL
 UNION ALL
 SELECT 7, 'edits', c.scope, c.since_at, format('edits of schedules not taken in: %s', c.edits),
-       'a leader takes them in within a second'
+       'a leader takes them in within a second; SCOPES below says whether there is one'
   FROM (SELECT f.scope, count(x.made_at) AS edits, min(x.made_at) AS since_at
           FROM reports.fence f
           JOIN LATERAL (SELECT y.made_at FROM reports.schedule_change y WHERE y.scope = f.scope
                          ORDER BY y.id LIMIT 1000) x ON true
          GROUP BY f.scope) c
  WHERE c.since_at < statement_timestamp() - interval '30 seconds'
+   AND NOT EXISTS (SELECT FROM reports.v_unserved_scope u WHERE u.scope = c.scope AND u.state = 'never led')
 UNION ALL
 SELECT 7, 'requests', r.scope, min(r.requested_at), format('requests not answered: %s', count(*)),
        'a leader answers within a second or two; reportctl requests --state pending'
   FROM (SELECT q.scope, q.requested_at FROM reports.request q WHERE q.state = 'pending'
-           AND q.requested_at < statement_timestamp() - interval '10 seconds' LIMIT 1000) r
+           AND q.requested_at < statement_timestamp() - interval '10 seconds' AND q.deadline >= statement_timestamp()
+         LIMIT 1000) r
  GROUP BY r.scope
 UNION ALL
 SELECT 8, 'jobs', x.scope, min(x.finished_at), format('jobs failed within a day: %s', count(*)),
@@ -409,7 +482,8 @@ BEGIN
     ), edit AS MATERIALIZED (
         SELECT c.made_at FROM reports.schedule_change c WHERE c.scope = p_scope ORDER BY c.id LIMIT 1000
     ), request AS MATERIALIZED (
-        SELECT r.requested_at FROM reports.request r WHERE r.scope = p_scope AND r.state = 'pending'
+        SELECT r.requested_at FROM reports.request r
+         WHERE r.scope = p_scope AND r.state = 'pending' AND r.deadline >= statement_timestamp()
          ORDER BY r.requested_at LIMIT 1000
     ), hold AS MATERIALIZED (
         SELECT h.since FROM reports.hold h
@@ -509,6 +583,9 @@ BEGIN
     SELECT 'request_oldest_seconds', NULL,
            coalesce((SELECT greatest(extract(epoch FROM statement_timestamp() - min(r.requested_at)), 0) FROM request r), 0)::float8
       FROM leader
+    UNION ALL
+    -- The replicas of any scope tell of those that no replica serves.
+    SELECT 'unserved_scopes', NULL, (SELECT count(*) FROM (SELECT FROM reports.v_unserved_scope LIMIT 1000) x)::float8 FROM leader
     UNION ALL
     SELECT 'holds', NULL, (SELECT count(*) FROM hold)::float8 FROM leader
     UNION ALL

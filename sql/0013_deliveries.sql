@@ -5,7 +5,8 @@
 SET ROLE report_owner;
 
 ALTER TABLE reports.report
-    ADD COLUMN deliver jsonb NOT NULL DEFAULT '[]' CONSTRAINT delivery_is_not_supported_yet CHECK (deliver = '[]');
+    ADD COLUMN deliver jsonb NOT NULL DEFAULT '[]' CONSTRAINT delivery_is_not_supported_yet CHECK (deliver = '[]'
+        OR reports.refuse(format('report "%s": deliver is not supported yet', name), 'Write deliver = ''[]''.'));
 COMMENT ON COLUMN reports.report.deliver IS 'Not yet: must be []. Later: whom to send the file to, [{"channel": ..., "recipient": ..., "on_unknown": "resend" or "hold"}].';
 
 CREATE INDEX report_delivers ON reports.report (name) WHERE deliver <> '[]';
@@ -175,7 +176,11 @@ DECLARE
 BEGIN
     WITH lapsed AS MATERIALIZED (
         SELECT d.job_id, d.revision, d.channel, d.recipient FROM reports.delivery d, reports.installation i
-         WHERE d.scope = p_scope AND d.state IN ('claimed', 'sending') AND d.lease_until < clock_timestamp() - i.reap_grace
+         WHERE d.scope = p_scope AND d.state IN ('claimed', 'sending')
+           AND (d.lease_until < clock_timestamp() - i.reap_grace
+                -- As in tend: from before this clock was set back.
+                OR d.lease_until > clock_timestamp() + i.reap_grace + interval '10 seconds' + greatest(i.claim_lease, (
+                       SELECT max(w.claim_lease) FROM reports.worker w WHERE w.state IN ('alive', 'draining'))))
          ORDER BY d.lease_until LIMIT least(p_limit, 1000) FOR UPDATE OF d SKIP LOCKED
     )
     UPDATE reports.delivery d

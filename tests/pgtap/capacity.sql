@@ -49,8 +49,8 @@ END
 $$;
 
 -- Bounds.
-SELECT matches(pg_temp.refusal(format('UPDATE reports.queue SET max_outstanding = %s WHERE name = ''narrow''', n)), '^23514 .*"queue_max_outstanding_check"', format('%s is no bound', n)) FROM unnest('{0,-1,1000001}'::integer[]) n;
-SELECT matches(pg_temp.refusal(format('UPDATE reports.scope SET catch_up_max = %s WHERE name = ''tap''', n)), '^23514 .*"scope_catch_up_max_check"', format('%s is no budget', n)) FROM unnest('{0,-1,1000001}'::integer[]) n;
+SELECT matches(pg_temp.refusal(format('UPDATE reports.queue SET max_outstanding = %s WHERE name = ''narrow''', n)), '^23514 queue "narrow": max_outstanding cannot be .* \(Write ', format('%s is no bound', n)) FROM unnest('{0,-1,1000001}'::integer[]) n;
+SELECT matches(pg_temp.refusal(format('UPDATE reports.scope SET catch_up_max = %s WHERE name = ''tap''', n)), '^23514 scope "tap": catch_up_max cannot be .* \(Write ', format('%s is no budget', n)) FROM unnest('{0,-1,1000001}'::integer[]) n;
 SELECT is((SELECT catch_up_max FROM reports.scope WHERE name = 'tap'), 100, 'a scope has a budget unless it says otherwise');
 
 -- Plan.

@@ -58,9 +58,9 @@ CREATE TEMP TABLE t AS SELECT n, pg_temp.token(n) AS token FROM generate_series(
 SELECT is(pg_temp.run('a', 'BEGIN'), 'done', '(a begins)');
 SELECT is(pg_temp.run('a', pg_temp.outcome('succeeded', 1, (SELECT token FROM t WHERE n = 1))), 'done', 'an outcome is recorded, and not committed yet');
 DO $$ BEGIN PERFORM pg_temp.send('b', pg_temp.outcome('succeeded', 1, (SELECT token FROM t WHERE n = 1))); END $$;
-SELECT ok(pg_temp.waits(pg_temp.pid('b')), 'its repetition waits');
+SELECT is(pg_temp.receive('b'), 'locked', 'its repetition does not wait, and is told to come again');
 SELECT is(pg_temp.run('a', 'COMMIT'), 'done', '(a commits)');
-SELECT is(pg_temp.receive('b'), 'already', 'and is answered already, not lost');
+SELECT is(pg_temp.run('b', pg_temp.outcome('succeeded', 1, (SELECT token FROM t WHERE n = 1))), 'already', 'and is answered already then, not lost');
 
 -- The leader is woken when something waits for it, and only then: NOTIFY serialises commits.
 SELECT is(pg_temp.told('leader', false), NULL, 'claims and successes tell the leader nothing');
@@ -83,14 +83,13 @@ SELECT is(pg_temp.run('leader', pg_temp.tend()), '0 0', 'nor reaps it later');
 SELECT is((SELECT state::text FROM reports.job WHERE id = pg_temp.j(2)), 'succeeded', 'since it succeeded');
 SELECT is(pg_temp.run('a', pg_temp.outcome('succeeded', 3, (SELECT token FROM t WHERE n = 3))), 'lost', 'and the outcome of the reaped one is lost');
 
--- The other way round: the reaper has the job, and the outcome waits for it.
+-- The other way round: the reaper has the job, and the outcome comes again when it is decided.
 UPDATE reports.job SET lease_until = clock_timestamp() - interval '1 h' WHERE id = pg_temp.j(4);
 SELECT is(pg_temp.run('leader', 'BEGIN'), 'done', '(the leader begins)');
 SELECT is(pg_temp.run('leader', pg_temp.tend()), '0 1', 'the leader reaps, and does not commit yet');
-DO $$ BEGIN PERFORM pg_temp.send('a', pg_temp.outcome('succeeded', 4, (SELECT token FROM t WHERE n = 4))); END $$;
-SELECT ok(pg_temp.waits(pg_temp.pid('a')), 'the late outcome waits');
+SELECT is(pg_temp.run('a', pg_temp.outcome('succeeded', 4, (SELECT token FROM t WHERE n = 4))), 'locked', 'the late outcome finds it locked');
 SELECT is(pg_temp.run('leader', 'COMMIT'), 'done', '(the leader commits)');
-SELECT is(pg_temp.receive('a'), 'lost', 'and is lost');
+SELECT is(pg_temp.run('a', pg_temp.outcome('succeeded', 4, (SELECT token FROM t WHERE n = 4))), 'lost', 'and is lost');
 SELECT is((SELECT string_agg(outcome, ' ') FROM reports.job_attempt WHERE job_id = pg_temp.j(4)), 'lost', 'the attempt is lost, once');
 
 -- A silent worker comes back in the moment it is declared dead: it has its own row and wants its job,
@@ -112,6 +111,57 @@ SELECT is(pg_temp.run('a', 'SET lock_timeout = ''300ms'''), 'done', '(a is impat
 SELECT is(pg_temp.run('a', pg_temp.ready('a', 1)), '7', 'a claims all the same');
 SELECT is(pg_temp.run('a', pg_temp.outcome('succeeded', 7, pg_temp.token(7))), 'done', 'and reports');
 SELECT is(pg_temp.run('root', 'ROLLBACK'), 'done', '(the user is back)');
+
+-- Nor does one running job whose row somebody holds keep the worker's others from being renewed and recorded,
+-- nor an open transaction on the worker's own row.
+CALL pg_temp.make(51, 54);
+SELECT is(pg_temp.run('a', pg_temp.claim('a', 51, 54)), '51 52 53 54', '(a runs four jobs)');
+TRUNCATE t;
+INSERT INTO t SELECT n, pg_temp.token(n) FROM generate_series(51, 54) n;
+UPDATE reports.job SET cancel_requested = true WHERE id = pg_temp.j(51);
+UPDATE reports.job SET lease_until = clock_timestamp() - interval '1 s' WHERE id IN (SELECT pg_temp.j(n) FROM t);
+CREATE FUNCTION pg_temp.beat(p_worker text, p_tokens uuid[] DEFAULT NULL) RETURNS text LANGUAGE sql AS $$
+    SELECT format('SELECT string_agg(right(job_id::text, 2) || CASE WHEN renewed THEN '' renewed'' ELSE '' ours'' END || CASE WHEN cancel_requested THEN '' to cancel'' ELSE '''' END, '', '' ORDER BY job_id) FROM reports.heartbeat(%L, %L, %L)',
+                  pg_temp.w(p_worker), ARRAY(SELECT pg_temp.j(n) FROM t ORDER BY n), coalesce(p_tokens, ARRAY(SELECT token FROM t ORDER BY n)))
+$$;
+CREATE FUNCTION pg_temp.outcomes() RETURNS text LANGUAGE sql AS $$
+    SELECT format('SELECT string_agg(verdict, '' '' ORDER BY job_id) FROM reports.record_outcomes(%L, %L, ''{failed,failed,failed,failed}'', ''{t,t,t,t}'', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)',
+                  ARRAY(SELECT pg_temp.j(n) FROM t ORDER BY n), ARRAY(SELECT token FROM t ORDER BY n))
+$$;
+SELECT is(pg_temp.run('root', 'BEGIN'), 'done', '(a user begins)');
+SELECT is(pg_temp.run('root', format('SELECT id FROM reports.job WHERE id = %L FOR UPDATE', pg_temp.j(51))), pg_temp.j(51)::text, '(looks closely at a running job)');
+SELECT is(pg_temp.run('root', format('SELECT name FROM reports.worker WHERE id = %L FOR UPDATE', pg_temp.w('a'))), 'conc', '(and at its worker, and goes for lunch)');
+SELECT is(pg_temp.run('a', pg_temp.beat('a')), '51 ours to cancel, 52 renewed, 53 renewed, 54 renewed', 'the heartbeat renews the others, and says of the one that it is still ours');
+SELECT is((SELECT string_agg(occurrence_key, ' ' ORDER BY occurrence_key) FROM reports.job WHERE id IN (SELECT pg_temp.j(n) FROM t) AND lease_until > clock_timestamp()), '52 53 54', 'which is so');
+SELECT is(pg_temp.run('a', pg_temp.beat('a', array_fill(gen_random_uuid(), '{4}'))), NULL, 'a token that is not in the row is lost, locked or not');
+SELECT is(pg_temp.run('a', pg_temp.outcomes()), 'locked done done done', 'and the outcomes of the others are recorded');
+SELECT is(pg_temp.run('a', pg_temp.outcomes()), 'locked already already already', 'once');
+SELECT is(pg_temp.run('root', 'ROLLBACK'), 'done', '(the user is back)');
+SELECT is(pg_temp.run('a', pg_temp.outcomes()), 'done already already already', 'then the last one is, although its lease has passed');
+-- Whoever held its row kept the worker from beating: that is not silence while its claims are renewed.
+CALL pg_temp.make(55, 55);
+SELECT is(pg_temp.run('a', pg_temp.claim('a', 55, 55)), '55', '(a runs a job)');
+UPDATE reports.worker SET heartbeat_at = clock_timestamp() - interval '1 h' WHERE id = pg_temp.w('a');
+SELECT is(pg_temp.run('leader', pg_temp.tend()), '0 0', '(the leader tends)');
+SELECT is((SELECT state FROM reports.worker WHERE id = pg_temp.w('a')), 'alive', 'a worker whose claims are renewed is not declared dead');
+UPDATE reports.job SET lease_until = clock_timestamp() - interval '1 h' WHERE id = pg_temp.j(55);
+SELECT is(pg_temp.run('leader', pg_temp.tend()), '0 1', '(the leader reaps its last)');
+SELECT is((SELECT state FROM reports.worker WHERE id = pg_temp.w('a')), 'dead', 'and a silent one without claims is');
+UPDATE reports.worker SET heartbeat_at = clock_timestamp(), state = 'alive', stopped_at = NULL WHERE id = pg_temp.w('a');
+
+-- Nor does one outbox row keep the others from being acknowledged, buried or trimmed.
+DELETE FROM reports.outbox WHERE scope = 'conc';
+INSERT INTO reports.outbox (scope, id, job_id, dispatch_number, schedule, occurrence_key, queue, scheduled_for, generation) OVERRIDING SYSTEM VALUE
+SELECT 'conc', n, pg_temp.j(n), 1, 'conc', n::text, 'conc', clock_timestamp(), 1 FROM generate_series(1, 12) n;
+SELECT is(pg_temp.run('root', 'BEGIN'), 'done', '(a user begins)');
+SELECT is(pg_temp.run('root', 'SELECT id FROM reports.outbox WHERE scope = ''conc'' AND id = 2 FOR UPDATE'), '2', '(and looks closely at a message)');
+CREATE FUNCTION pg_temp.relay(p_call text) RETURNS text LANGUAGE sql AS $$ SELECT pg_temp.run('leader', format('SELECT x::text FROM reports.%s x', format(p_call, '''conc'', 1, 1, ''00000000-0000-4000-8000-000000000001'''))) $$;
+SELECT is(pg_temp.relay('outbox_ack(%s, ''{1,2,3}'')'), '(ok,2,{2})', 'the others are acknowledged, and the one is told');
+SELECT is(pg_temp.relay('outbox_bury(%s, ''{2,4}'', ''{x,y}'')'), '(ok,1)', 'the other is buried');
+SELECT is(pg_temp.relay('outbox_trim(%s, 3)'), '(ok,5)', 'the others are trimmed');
+SELECT is((SELECT string_agg(id::text, ' ' ORDER BY id) FROM reports.outbox WHERE scope = 'conc'), '2 10 11 12', 'and the one is still there');
+SELECT is(pg_temp.run('root', 'ROLLBACK'), 'done', '(the user is back)');
+SELECT is(pg_temp.relay('outbox_ack(%s, ''{2}'')'), '(ok,1,{})', 'then it goes too');
 
 -- A storm: three workers claim 3 000 jobs in overlapping batches and random order, by both ways, and
 -- renew and close what they have in batches that overlap too, while the leader tends.

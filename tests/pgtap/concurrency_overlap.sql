@@ -104,6 +104,26 @@ SELECT is(pg_temp.run('leader', pg_temp.answer(n)), 'skipped', format('%s is pas
 UPDATE reports.request SET deadline = clock_timestamp() - interval '1 s' WHERE id = pg_temp.id(4);
 SELECT is(pg_temp.run('leader', pg_temp.answer(4)), format('ok not carried out before its deadline: the row of schedule "conc-forbid" is held by the session with pid %s; let it commit, or end it, and ask again with a fresh request id', pg_temp.pid('user')),
           'a pause that expires says who held the row');
+-- What was asked later of the same schedule or job comes after it.
+SELECT is(pg_temp.ask(7, 'retry', pg_temp.id_of('forbid', '6')::text) || pg_temp.ask(8, 'pause', 'conc-queue') || pg_temp.ask(9, 'resume', 'conc-queue'), 'pendingpendingpending', '(requests behind others)');
+SELECT is(pg_temp.run('leader', pg_temp.answer(7)), 'skipped', 'a retry is not answered before the cancel of the same job, however that is named');
+SELECT is(pg_temp.run('leader', pg_temp.answer(9)), 'skipped', 'nor a resume before the pause');
+SELECT is(pg_temp.run('leader', pg_temp.answer(8)), 'ok schedule "conc-queue" is paused', 'the pause, of which nothing is held, is');
+SELECT is(pg_temp.run('leader', pg_temp.answer(9)), 'ok schedule "conc-queue" is resumed', 'and then the resume');
+DELETE FROM reports.schedule_change WHERE schedule = 'conc-queue';
+-- Who holds the row is named when a request expires.
+UPDATE reports.request SET deadline = clock_timestamp() - interval '1 s' WHERE id = pg_temp.id(7);
+SELECT is(pg_temp.run('leader', pg_temp.answer(7)), format('ok not carried out before its deadline: request %s, asked earlier of the same job, is not answered yet; wait for that, and ask again with a fresh request id', pg_temp.id(3)), 'one that expires behind another says so');
+SELECT is(pg_temp.ask(10, 'cancel', 'conc-replace:3') || pg_temp.ask(11, 'trigger', 'conc-replace', 'late') || pg_temp.ask(12, 'trigger', 'conc-queue', 'late'), 'pendingpendingpending', '(more requests)');
+UPDATE reports.request SET deadline = clock_timestamp() - interval '1 s' WHERE id IN (pg_temp.id(5), pg_temp.id(10), pg_temp.id(11), pg_temp.id(12));
+SELECT is(pg_temp.run('leader', pg_temp.answer(10)), format('ok not carried out before its deadline: the row of job conc-replace:3 is held by the session with pid %s; let it commit, or end it, and ask again with a fresh request id', pg_temp.pid('user')), 'a cancel says who holds the job');
+SELECT is(pg_temp.run('user', $$SELECT count(*) FROM (SELECT FROM reports.schedule_progress WHERE schedule = 'conc-replace' FOR UPDATE) x$$), '1', '(the progress is held, too)');
+SELECT is(pg_temp.run('leader', pg_temp.answer(11)), format('ok not carried out before its deadline: the progress of schedule "conc-replace" is held by the session with pid %s; let it commit, or end it, and ask again with a fresh request id', pg_temp.pid('user')), 'a trigger who holds the progress');
+SELECT is(pg_temp.run('leader', pg_temp.answer(12)), 'ok no leader carried it out before its deadline', 'that nobody led is said where nobody did');
+UPDATE reports.fence SET activated_at = clock_timestamp() - interval '1 hour' WHERE scope = 'conc';
+UPDATE reports.request SET state = 'pending', answered_at = NULL WHERE id = pg_temp.id(12);
+SELECT matches(pg_temp.run('leader', pg_temp.answer(12)), '^ok not carried out before its deadline, although there was a leader: a row that it needs was held', 'and not where somebody did');
+UPDATE reports.request SET deadline = clock_timestamp() + interval '1 min' WHERE id = pg_temp.id(5);
 SELECT is(pg_temp.run('user', 'ROLLBACK'), 'done', '(the user is back)');
 SELECT is(pg_temp.run('leader', pg_temp.answer(3)), 'ok job conc-forbid:6 was queued and is cancelled', 'then the others are carried out');
 SELECT is(pg_temp.run('leader', pg_temp.answer(5)), 'ok job conc-replace:3 is waiting for overlap again, with 3 more attempts', 'each of them');
@@ -116,7 +136,7 @@ SELECT is(pg_temp.run('leader', pg_temp.plan('allow forbid queue replace', '7'))
 SELECT is(pg_temp.run('leader', pg_temp.tend()), 'ok 0', 'and tending');
 SELECT is(pg_temp.run('user', 'ROLLBACK'), 'done', '(the user is back)');
 
--- An edit of the policy waits for the jobs that are open: passed over, one of them would be overlapped.
+-- An edit of the policy is left for later while an open job is held: passed over, that would be overlapped.
 CREATE FUNCTION pg_temp.take_in(p_schedule text) RETURNS text LANGUAGE sql AS $$
     SELECT format('SELECT verdict || taken::text FROM reports.take_in(%s, %L, %L, %L, %L, ARRAY[clock_timestamp()], ARRAY[clock_timestamp()], ''{NULL}'', ''{0}'', ''{minute}'', ''{NULL}'', ''{x}'')',
                   pg_temp.authority(1), ARRAY[p_schedule], ARRAY[c.id], ARRAY[c.version], ARRAY[p.step])
@@ -125,7 +145,7 @@ $$;
 UPDATE reports.schedule SET overlap = 'queue' WHERE name = 'conc-allow';
 SELECT is(pg_temp.run('user', 'BEGIN'), 'done', '(somebody begins)');
 SELECT is(pg_temp.run('user', format('SELECT count(*) FROM (SELECT FROM reports.job WHERE id = %L FOR UPDATE) x', pg_temp.id_of('allow', '7'))), '1', '(holds one of the jobs)');
-SELECT is(pg_temp.run('leader', pg_temp.take_in('conc-allow')), '55P03', 'then the edit is not taken in, within the bound of a wait');
+SELECT is(pg_temp.run('leader', pg_temp.take_in('conc-allow')), 'ok{}', 'then the edit is passed over at once, so that it holds up no other');
 SELECT is(pg_temp.run('leader', pg_temp.plan('allow forbid queue replace', '7b')), 'ok allow forbid queue replace 3', 'planning goes on, under the policy that is in force');
 SELECT is(pg_temp.run('user', 'ROLLBACK'), 'done', '(the lock is gone)');
 SELECT is(pg_temp.run('leader', pg_temp.take_in('conc-allow')), 'ok{conc-allow}', 'then it is taken in');

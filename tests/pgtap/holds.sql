@@ -65,6 +65,30 @@ SELECT is((SELECT count(*) FROM reports.leadership_event WHERE event = 'hold_lif
 SELECT lives_ok($$SELECT reports.lift_hold(id) FROM hold WHERE name = 'queue'$$, '(and the queue''s)');
 SELECT is(pg_temp.claim(), 'again k quick slow', 'then all may be claimed again');
 
+-- While a hold stands nobody leads: who asks for what ends work, or starts none, does it.
+CREATE FUNCTION pg_temp.ask(p_n integer, p_kind text, p_subject text) RETURNS text LANGUAGE sql
+AS $$ SELECT format('%s %s', state, answer) FROM reports.ask(format('00000000-0000-4000-8000-0000000000%s', p_n)::uuid, p_kind, p_subject, 'it runs away', '1 min') $$;
+CREATE FUNCTION pg_temp.retry(p_n integer, p_subject text) RETURNS text LANGUAGE sql
+AS $$ SELECT format('%s %s', state, answer) FROM reports.ask(format('00000000-0000-4000-8000-0000000000%s', p_n)::uuid, 'retry', p_subject, NULL, '1 min') $$;
+SELECT pg_temp.add_job('runaway', 'running', (SELECT id FROM w), p_attempt => 1), pg_temp.add_job('open'), pg_temp.add_job('failed', 'failed'), pg_temp.add_job('held-back', 'waiting');
+SELECT is(pg_temp.ask(10, 'cancel', 'jobs:open'), 'pending ', '(without a hold the leader is asked)');
+INSERT INTO hold VALUES ('emergency', reports.raise_hold('tap', NULL, 'smoke'));
+SELECT is(pg_temp.ask(11, 'cancel', 'jobs:runaway'), 'done job jobs:runaway runs in attempt 1 on worker host, which is told to stop; whatever it comes to, the job is cancelled', 'a job that runs is told to stop at once');
+SELECT results_eq($$SELECT h.cancel_requested FROM reports.job j, reports.heartbeat(j.worker, ARRAY[j.id], ARRAY[j.attempt_token]) h WHERE j.occurrence_key = 'runaway'$$, 'VALUES (true)', 'as its worker hears');
+SELECT results_eq($$SELECT r.state, r.generation, r.answered_at >= now(), r.requested_by FROM reports.request r WHERE r.subject = 'jobs:runaway'$$, $$VALUES ('done', NULL::bigint, true, session_user::text COLLATE "default")$$, 'which is written down, without a leader');
+SELECT is(pg_temp.ask(12, 'cancel', 'jobs:open'), 'pending ', 'what was asked before comes first');
+SELECT is(pg_temp.ask(10, 'cancel', 'jobs:open'), 'done job jobs:open was queued and is cancelled', 'and is done when it is asked for again');
+SELECT matches(pg_temp.ask(12, 'cancel', 'jobs:open'), '^refused job jobs:open is cancelled since ', 'then the later one');
+SELECT is((SELECT state::text FROM reports.job WHERE occurrence_key = 'held-back'), 'waiting', 'no other job takes the room');
+SELECT is(pg_temp.ask(13, 'pause', 's') || ', ' || pg_temp.ask(14, 'resume', 's'), 'done schedule "s" is paused, done schedule "s" is resumed', 'a schedule is paused and resumed');
+SELECT results_eq($$SELECT v.paused, v.effective_from = r.requested_at, v.change_reason FROM reports.schedule_version v, reports.request r WHERE v.schedule = 's' AND v.version = 2 AND r.kind = 'pause'$$,
+                  format($$VALUES (true, true, 'asked by %s: it runs away')$$, session_user), 'from the instant it was asked for, with who and why');
+SELECT is(pg_temp.retry(15, 'jobs:failed'), 'pending ', 'what would start work waits');
+SELECT is(pg_temp.ask(16, 'cancel', 'jobs:failed'), 'pending ', 'and with it what was asked later of the same job');
+SELECT is((SELECT count(*) FROM reports.outbox m JOIN reports.job j ON j.id = m.job_id WHERE j.occurrence_key IN ('failed', 'held-back')), 0::bigint, 'nothing is dispatched');
+SELECT lives_ok($$SELECT reports.lift_hold(id) FROM hold WHERE name = 'emergency'$$, '(the hold is lifted)');
+SELECT is((SELECT verdict FROM reports.answer_request('tap', 1, 100, pg_temp.leader(), '00000000-0000-4000-8000-000000000011', gen_random_uuid())), 'skipped', 'the next leader does nothing of it twice');
+
 -- What is refused.
 SELECT is(pg_temp.refusal('SELECT reports.raise_hold(''tap'', ''fast'', ''x'')'), '22023 a hold is on a scope or on a queue, not on both (Raise two holds.)', 'a hold has one subject');
 SELECT is(pg_temp.refusal('SELECT reports.raise_hold(''nosuch'', NULL, ''x'')'), 'P0002 scope "nosuch" does not exist (reportctl status lists the scopes.)', 'which is there');

@@ -8,10 +8,10 @@ OVERRIDING SYSTEM VALUE
 SELECT s, n, gen_random_uuid(), 1, 's', 'k' || n, 'default', clock_timestamp(), 100 FROM generate_series(1, 10) n, unnest('{tap,main}'::text[]) s;
 CREATE FUNCTION pg_temp.left_over(p_scope text) RETURNS text LANGUAGE sql AS $$ SELECT string_agg(id::text, ' ' ORDER BY id) FROM reports.outbox WHERE scope = p_scope $$;
 
-SELECT results_eq($$SELECT * FROM reports.outbox_ack('tap', 1, 100, pg_temp.leader(), '{3,1,99}')$$, $$VALUES ('ok', 2)$$, 'acknowledged messages go, unknown ids are nothing');
+SELECT results_eq($$SELECT * FROM reports.outbox_ack('tap', 1, 100, pg_temp.leader(), '{3,1,99}')$$, $$VALUES ('ok', 2, '{}'::bigint[])$$, 'acknowledged messages go, unknown ids are nothing');
 SELECT is(pg_temp.left_over('tap'), '2 4 5 6 7 8 9 10', 'and only those');
-SELECT results_eq($$SELECT * FROM reports.outbox_ack('tap', 1, 100, pg_temp.leader(), '{3,1}')$$, $$VALUES ('ok', 0)$$, 'acknowledging again is harmless');
-SELECT results_eq($$SELECT * FROM reports.outbox_ack('tap', 1, 100, pg_temp.leader(), '{}')$$, $$VALUES ('ok', 0)$$, 'as is acknowledging none');
+SELECT results_eq($$SELECT * FROM reports.outbox_ack('tap', 1, 100, pg_temp.leader(), '{3,1}')$$, $$VALUES ('ok', 0, '{}'::bigint[])$$, 'acknowledging again is harmless');
+SELECT results_eq($$SELECT * FROM reports.outbox_ack('tap', 1, 100, pg_temp.leader(), '{}')$$, $$VALUES ('ok', 0, '{}'::bigint[])$$, 'as is acknowledging none');
 
 SELECT results_eq($$SELECT * FROM reports.outbox_bury('tap', 1, 100, pg_temp.leader(), '{2,4,99,5}', ARRAY['too large', NULL, 'x', repeat('y', 600)])$$, $$VALUES ('ok', 3)$$, 'what cannot be published is buried');
 SELECT is(pg_temp.left_over('tap'), '6 7 8 9 10', 'out of the way');

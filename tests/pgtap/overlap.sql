@@ -164,20 +164,43 @@ SELECT matches(pg_temp.jobs('r'), '7 cancelled, 9 queued, hand cancelled$', 'rep
 SELECT pg_temp.schedule('e', 'allow');
 SELECT is(pg_temp.plan('e', 1, '{1,2}') || ' ' || pg_temp.run('e', '1'), 'ok {e} 2 1', '(two jobs are open)');
 SELECT is(pg_temp.edit('e', 'overlap', 'queue'), 'ok {e}', '(the policy is edited)');
-DO $$ BEGIN PERFORM reports.adopt_overlap('tap', '{e}', '{queue}'); END $$;
 SELECT is((SELECT string_agg(overlap, ' ') FROM reports.job WHERE schedule = 'e'), 'queue queue', 'open jobs follow the policy');
 SELECT is((SELECT count(*) FROM reports.job WHERE schedule = 'a' AND overlap <> 'allow'), 0::bigint, 'those of other schedules do not');
-SELECT is(pg_temp.plan('e', 3, '{3}') || ' ' || pg_temp.jobs('e'), 'ok {e} 1 1 running, 2 queued, 3 waiting for overlap', 'so that what comes waits for them');
-SELECT is(pg_temp.outcome('e', '1') || ' ' || pg_temp.tend() || ' ' || pg_temp.jobs('e'), 'succeeded 0 1 succeeded, 2 queued, 3 waiting for overlap', 'for all of them');
+SELECT is(pg_temp.plan('e', 3, '{3}') || ' ' || pg_temp.jobs('e'), 'ok {e} 1 1 running, 2 waiting for overlap, 3 waiting for overlap', 'so that what does not run yet waits for its turn, as what comes does');
+SELECT is(pg_temp.outcome('e', '1') || ' ' || pg_temp.tend() || ' ' || pg_temp.jobs('e'), 'succeeded 1 1 succeeded, 2 queued, 3 waiting for overlap', 'one by one');
+SELECT is(pg_temp.messages('e'), '1:1 2:1 2:2', 'with a message of its own: the first finds it waiting');
 SELECT is(pg_temp.edit('e', 'overlap', 'allow'), 'ok {e}', '(the policy is edited back)');
-DO $$ BEGIN PERFORM reports.adopt_overlap('tap', '{e}', '{allow}'); END $$;
-SELECT is(pg_temp.tend() || ' ' || pg_temp.jobs('e'), '1 1 succeeded, 2 queued, 3 queued', 'what waited for its turn goes');
+SELECT is(pg_temp.jobs('e'), '1 succeeded, 2 queued, 3 queued', 'what waited for its turn goes at once');
 SELECT is_empty($$SELECT FROM reports.job WHERE schedule = 'e' AND state IN ('queued', 'running') AND overlap <> 'allow'$$, 'and those that are open follow');
 
 -- A job that has ended is not open, and does not follow; retried, it comes under the policy that is now.
 SELECT is(pg_temp.plan('e', 4, '{4}') || ' ' || pg_temp.request('cancel', 'e:4') || ' ' || pg_temp.edit('e', 'overlap', 'queue'), 'ok {e} 1 ok job e:4 was queued and is cancelled ok {e}', '(one is cancelled, then the policy edited)');
 SELECT is(pg_temp.request('retry', 'e:4'), 'ok job e:4 is waiting for overlap again, with 3 more attempts', 'a retry waits for those that are open');
 SELECT is((SELECT overlap FROM reports.job WHERE id = pg_temp.id_of('e', '4')), 'queue', 'and is one of them');
+-- Jobs that wait for capacity when overlap is no longer allowed wait for their turn, too.
+INSERT INTO reports.queue (name, max_outstanding) VALUES ('narrow', 1);
+SELECT pg_temp.schedule('n', 'allow');
+UPDATE reports.schedule_version SET queue = 'narrow' WHERE schedule = 'n';
+UPDATE reports.schedule SET queue = 'narrow' WHERE name = 'n';
+DELETE FROM reports.schedule_change WHERE schedule = 'n';
+SELECT is(pg_temp.plan('n', 1, '{1,2,3,4}') || ' ' || pg_temp.jobs('n'), 'ok {n} 4 1 queued, 2 waiting for capacity, 3 waiting for capacity, 4 waiting for capacity', '(a backlog in a narrow queue)');
+SELECT is(pg_temp.edit('n', 'overlap', 'forbid') || ' ' || pg_temp.jobs('n'), 'ok {n} 1 queued, 2 waiting for overlap, 3 waiting for overlap, 4 waiting for overlap', 'no two of them may run');
+UPDATE reports.queue SET max_outstanding = 10 WHERE name = 'narrow';
+SELECT is(pg_temp.tend() || ' ' || pg_temp.jobs('n'), '0 1 queued, 2 waiting for overlap, 3 waiting for overlap, 4 waiting for overlap', 'however much room there is');
+UPDATE reports.job SET state = 'cancelled', waits_for = NULL, finished_at = clock_timestamp() WHERE schedule = 'n';
+-- Nor two that were being retried.
+SELECT is(pg_temp.edit('n', 'overlap', 'allow'), 'ok {n}', '(the policy is edited back)');
+SELECT pg_temp.add_job('retry' || n, 'retry_wait', p_schedule => 'n', p_attempt => 1, p_run_after => clock_timestamp() + interval '1 h') FROM generate_series(1, 3) n;
+SELECT is(pg_temp.edit('n', 'overlap', 'queue'), 'ok {n}', '(and again, while three wait for their retries)');
+UPDATE reports.job SET run_after = clock_timestamp() - right(occurrence_key, 1)::integer * interval '1 s' WHERE occurrence_key IN ('retry1', 'retry2');
+SELECT is(pg_temp.tend(), 1, '(two of them are due)');
+CREATE FUNCTION pg_temp.retries() RETURNS text LANGUAGE sql AS $$ SELECT string_agg(occurrence_key || ' ' || state || coalesce(' for ' || waits_for, ''), ', ' ORDER BY occurrence_key) FROM reports.job WHERE occurrence_key LIKE 'retry_' $$;
+SELECT is(pg_temp.retries(), 'retry1 waiting for overlap, retry2 queued, retry3 retry_wait', 'of those whose wait is over the oldest goes, and waits for none that is not due');
+UPDATE reports.job SET run_after = clock_timestamp() WHERE occurrence_key = 'retry3';
+SELECT is(pg_temp.tend() || ' ' || pg_temp.retries(), '0 retry1 waiting for overlap, retry2 queued, retry3 waiting for overlap', 'one that becomes due waits as well');
+SELECT is(pg_temp.run('n', 'retry2') || ' ' || pg_temp.outcome('n', 'retry2') || ' ' || pg_temp.tend() || ' ' || pg_temp.retries(), '1 succeeded 1 retry1 queued, retry2 succeeded, retry3 waiting for overlap', 'and then they run one by one');
+DELETE FROM reports.job WHERE schedule = 'n';
+DELETE FROM reports.occurrence WHERE schedule = 'n';
 -- One that only waits for its turn is open, too.
 SELECT pg_temp.schedule('g', 'forbid'), pg_temp.add_job('old', 'waiting', p_schedule => 'g', p_overlap => 'forbid', p_waits_for => 'overlap');
 SELECT is(pg_temp.plan('g', 1, '{1}') || ' ' || pg_temp.gaps('g'), 'ok {g} 0 1-1 1 overlap_forbid', 'a job that waits for its turn is open');

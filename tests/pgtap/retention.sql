@@ -78,6 +78,12 @@ INSERT INTO reports.leadership_event (scope, at, event) VALUES ('tap', '2001-01-
 UPDATE reports.request SET answered_at = '2001-01-01' WHERE state = 'done';
 SELECT is_empty('SELECT * FROM pg_temp.prune()', 'what is kept for ever is kept');
 SELECT alike(pg_temp.refusal($$UPDATE reports.installation SET keep_attempts = '1 hour'$$), '23514%', 'a keep time that would eat today''s work is refused');
+SELECT alike(pg_temp.refusal(format('UPDATE reports.installation SET %I = ''1001 years''', c)), '23514%', format('and a %s from before all time', c))
+  FROM unnest('{keep_attempts,keep_artifacts,keep_deliveries,keep_requests,keep_leadership_events,keep_fence_rejections,keep_workers,keep_dead_messages,keep_member_clocks}'::text[]) c;
+UPDATE reports.installation SET keep_attempts = '1000 years', keep_artifacts = '1000 years', keep_deliveries = '1000 years', keep_requests = '1000 years', keep_leadership_events = '1000 years',
+       keep_fence_rejections = '1000 years', keep_workers = '1000 years', keep_dead_messages = '1000 years', keep_member_clocks = '1000 years';
+SELECT is_empty('SELECT * FROM pg_temp.prune()', 'the longest there is forgets nothing, and stops nothing');
+SELECT is(reports.job_id_floor('1969-01-01'), '00000000-0000-7000-8000-000000000000', 'and reads nothing: before all time lies no job');
 
 SELECT * FROM finish();
 ROLLBACK;
