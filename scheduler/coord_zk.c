@@ -11,6 +11,7 @@
 
 #include "coord_zk.h"
 #include "log.h"
+#include "loop_name.h"
 #include "thread_join.h"
 
 #define INBOX_MESSAGES 1024
@@ -166,7 +167,7 @@ static void take_messages(struct coord *c)
 static void *coord_run(void *argument)
 {
     struct coord *c = argument;
-    thread_name("coord");
+    thread_name(LOOP_COORDINATION);
     while (!c->stopping) {
         instant now = clock_now();
         atomic_store_explicit(&c->turned_ns, now.ns, memory_order_release);

@@ -13,6 +13,7 @@
 #include "daemon_signals.h"
 #include "http_scheduler.h"
 #include "log.h"
+#include "loop_name.h"
 #include "notify.h"
 #include "observer.h"
 #include "process_metrics.h"
@@ -35,6 +36,7 @@ struct scheduler {
     struct coord *coord;
     struct scope *scopes[COORD_SCOPES_MAX];
     bool stuck[COORD_SCOPES_MAX]; /* told already */
+    bool coord_stuck;             /* the same */
     bool joined[COORD_SCOPES_MAX];
     size_t count;
     struct canceller *canceller;
@@ -121,7 +123,7 @@ static void collect(void *scheduler)
         struct scope_snapshot view = scope_read(d->scopes[i]);
         scope_metrics_set(&view, now);
     }
-    metric_set(scheduler_metric(SCHEDULER_STALL, "coord", NULL), coord_stall_s(d->coord));
+    metric_set(scheduler_metric(SCHEDULER_STALL, LOOP_COORDINATION, NULL), coord_stall_s(d->coord));
     metric_set(scheduler_metric(SCHEDULER_LEASE_SECONDS, NULL, NULL),
                instant_before(now, until) ? metric_seconds_since(now, until) : 0);
     observer_collect(d->observer);
@@ -183,11 +185,24 @@ static enum status start_http(struct scheduler *d, struct error *err)
 
 /* Watching ----------------------------------------------------------------------------------- */
 
+/* It cannot be told anything: the watchdog ends the process. */
+static bool coord_turns(struct scheduler *d, instant now)
+{
+    int64_t silent_ms = instant_ms_between(coord_last_turn(d->coord), now);
+    bool turns = silent_ms < COORD_LATE_MS || d->stopping;
+    if (!turns && !d->coord_stuck) {
+        log_event(LOG_LEVEL_ERROR, "loop is stuck, the watchdog is not fed",
+                  "loop=" LOOP_COORDINATION " silent_ms=%lld", (long long)silent_ms);
+    }
+    d->coord_stuck = !turns;
+    return turns;
+}
+
 /* Do all loops turn? A stuck scope is told, and its statement is cancelled so that it can hear it:
  * it then steps down by itself, since only it knows that its work has ended (I11). */
 static bool loops_turn(struct scheduler *d, instant now)
 {
-    bool all = instant_ms_between(coord_last_turn(d->coord), now) < COORD_LATE_MS || d->stopping;
+    bool all = coord_turns(d, now);
     for (size_t i = 0; i < d->count; i++) {
         int64_t silent_ms = instant_ms_between(scope_last_turn(d->scopes[i]), now);
         if (d->joined[i] || silent_ms < d->settings->stuck_ms) {
@@ -197,10 +212,11 @@ static bool loops_turn(struct scheduler *d, instant now)
         all = false;
         if (!d->stuck[i]) {
             d->stuck[i] = true;
-            log_event(LOG_LEVEL_ERROR, "scope thread is stuck", "scope=%s silent_ms=%lld",
-                      scope_read(d->scopes[i]).name, (long long)silent_ms);
             scope_tell_stuck(d->scopes[i]);
             canceller_ask(d->canceller, i);
+            log_event(LOG_LEVEL_ERROR, "loop is stuck",
+                      "loop=" LOOP_SCOPE " scope=%s silent_ms=%lld", scope_read(d->scopes[i]).name,
+                      (long long)silent_ms);
         }
     }
     return all;
@@ -236,7 +252,7 @@ static void log_scopes(struct scheduler *d)
                   "problem=%s",
                   v.name, lifecycle_state_name(v.state),
                   (long long)instant_ms_between(v.since, now), (long long)v.generation, v.ahead,
-                  v.failures, log_quote(v.problem).text);
+                  v.failures, log_quote(v.problem[0] == '\0' ? "none" : v.problem).text);
         if (v.has_relay) {
             log_event(LOG_LEVEL_INFO, "relay",
                       "scope=%s published=%llu deleted=%llu failed=%llu buried=%llu "

@@ -144,12 +144,14 @@ static void relays(FILE *to, const struct view *v)
 
 static void loops(FILE *to, const struct view *v)
 {
-    (void)fputs("<h2>Loops</h2>\n<table><tr><th>loop</th><th>turns</th><th>last turn</th></tr>\n",
+    (void)fputs("<h2>Loops</h2>\n<table><tr><th>loop</th><th>scope</th><th>turns</th><th>last "
+                "turn</th></tr>\n",
                 to);
     for (size_t i = 0; i < v->loop_count; i++) {
         const struct view_loop *l = &v->loops[i];
         (void)fputs("<tr>", to);
         cell(to, "", l->name);
+        cell(to, "", l->scope);
         cell(to, view_loop_turns(l) ? "good" : "bad", view_loop_turns(l) ? "yes" : "no");
         (void)fprintf(to, "<td class=\"n\">%" PRId64 " ms ago</td></tr>\n", l->silent_ms);
     }

@@ -20,7 +20,8 @@
  * less than HTTP_STEP_MS, unless the database hangs just then. */
 #define CONNECT_MS    3000
 #define STATEMENT_MS  1500
-#define RETRY_MS      1000 /* after a failure: nobody waits for a database that just failed */
+#define LOCK_MS       250  /* for a row that another session holds: one client waits, not all */
+#define RETRY_MS      1000 /* nobody waits for a database that could not be reached just now */
 #define ANSWER_MS     8000 /* how long a client waits for the leader's answer */
 #define LOOK_FIRST_MS 20   /* then twice as long each time */
 #define LOOK_MOST_MS  320
@@ -31,6 +32,8 @@
 #define NO_DATA_FOUND         "P0002"
 #define UNIQUE_VIOLATION      "23505" /* the request id was used for something else */
 #define FEATURE_NOT_SUPPORTED "0A000"
+#define NOT_YET               "55000" /* of a firing that is still to come */
+#define LOCK_NOT_AVAILABLE    "55P03"
 
 struct errand {
     struct http_exchange *exchange; /* NULL: a wake-up */
@@ -135,7 +138,6 @@ static void store_give_up(struct http_requests *r)
 {
     store_close(r->store);
     r->store = NULL;
-    r->retry_at = in_ms(RETRY_MS);
 }
 
 static enum status store_have(struct http_requests *r)
@@ -152,7 +154,8 @@ static enum status store_have(struct http_requests *r)
                                           .password_file = r->password_file,
                                           .application_name = "report-scheduler:http",
                                           .role = STORE_SCHEDULER,
-                                          .identity = &r->identity};
+                                          .identity = &r->identity,
+                                          .lock_timeout_ms = LOCK_MS};
     struct error err = {.text = ""};
     enum status s = store_open(&options, in_ms(CONNECT_MS), &r->store, &err);
     if (s != STATUS_OK) {
@@ -174,19 +177,23 @@ static void respond_failure(struct http_requests *r, struct http_response *respo
 {
     if (s == STATUS_NOT_FOUND || (s == STATUS_INVALID && strcmp(err->code, NO_DATA_FOUND) == 0)) {
         http_respond_error(response, 404, "%s", err->text);
-    } else if (s == STATUS_INVALID && strcmp(err->code, UNIQUE_VIOLATION) == 0) {
+    } else if (s == STATUS_INVALID &&
+               (strcmp(err->code, UNIQUE_VIOLATION) == 0 || strcmp(err->code, NOT_YET) == 0)) {
         http_respond_error(response, 409, "%s", err->text);
     } else if (s == STATUS_INVALID && strcmp(err->code, FEATURE_NOT_SUPPORTED) == 0) {
         http_respond_error(response, 501, "%s", err->text);
     } else if (s == STATUS_INVALID && store_blames_a_row(err)) {
         http_respond_error(response, 400, "%s", err->text);
+    } else if (strcmp(err->code, LOCK_NOT_AVAILABLE) == 0) {
+        respond_away(response, "another session asks with this id and has not committed; send it "
+                               "again, with the same id");
     } else if (s == STATUS_INVALID || s == STATUS_CORRUPT) {
         log_event(LOG_LEVEL_ERROR, "the database refuses an HTTP request", "code=%s error=%s",
-                  err->code, log_quote(err->text).text);
+                  err->code[0] == '\0' ? "none" : err->code, log_quote(err->text).text);
         http_respond_error(response, 500, "%s", err->text);
     } else {
-        log_event(LOG_LEVEL_WARN, "an HTTP request failed", "status=%s code=%s error=%s",
-                  status_name(s), err->code, log_quote(err->text).text);
+        log_event(LOG_LEVEL_WARN, "an HTTP request failed", "status=%s error=%s", status_name(s),
+                  log_quote(err->text).text);
         store_give_up(r);
         respond_away(response, "the database did not answer; whether the request was taken is "
                                "unknown: send it again, with the same id");
@@ -284,9 +291,8 @@ static void errand_serve(struct http_requests *r, const struct errand *errand)
         respond_away(&response,
                      "this replica was too busy to ask; send it again, with the same id");
     } else if (store_have(r) != STATUS_OK) {
-        http_respond_error(&response, 503,
-                           "the database cannot be asked now; send it again, with the same id");
-        response.retry_after_s = RETRY_AFTER_S;
+        respond_away(&response,
+                     "the database cannot be asked now; send it again, with the same id");
     } else if (errand->method == HTTP_POST ? !post_serve(r, errand, &response)
                                            : !get_serve(r, errand, &response)) {
         return;

@@ -6,6 +6,7 @@
 #include "http_requests.h"
 #include "http_view.h"
 #include "log.h"
+#include "loop_name.h"
 #include "version.h"
 
 struct scheduler_http {
@@ -21,7 +22,9 @@ static struct view *take(const struct scheduler_http *h, struct http_response *r
     if (v == NULL) {
         http_respond_error(response, 500, "out of memory");
     } else {
-        view_loop_add(v, "requests", http_requests_last_turn(h->requests), HTTP_REQUESTS_LATE_MS);
+        view_loop_add(v,
+                      &(struct view_turn){LOOP_REQUESTS, "", http_requests_last_turn(h->requests),
+                                          HTTP_REQUESTS_LATE_MS});
         v->leader_count = http_requests_leaders(h->requests, v->leaders, &v->leaders_at);
     }
     return v;
@@ -96,6 +99,8 @@ static enum status serve(struct scheduler_http *h, struct error *err)
          .context = h->requests},
         {.path = "/requests/",
          .method = HTTP_GET,
+         .guarded = true, /* an answer quotes what an operator wrote, and a client may choose ids
+                             that others can guess */
          .answer = http_requests_get,
          .context = h->requests},
     };

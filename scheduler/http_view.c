@@ -5,19 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "loop_name.h"
+
 #define LOOK_LATE_MS                                                                               \
     10000 /* the main loop looks every second, and does nothing that takes long                    \
            */
 
-void view_loop_add(struct view *view, const char *name, instant turned, int64_t allowed_ms)
+void view_loop_add(struct view *view, const struct view_turn *turn)
 {
     struct view_loop *loop = &view->loops[view->loop_count++];
-    (void)snprintf(loop->name, sizeof loop->name, "%s", name);
-    loop->silent_ms = instant_ms_between(turned, view->now);
-    if (turned.ns == 0 || loop->silent_ms < 0) {
+    loop->name = turn->name;
+    (void)snprintf(loop->scope, sizeof loop->scope, "%s", turn->scope);
+    loop->silent_ms = instant_ms_between(turn->turned, view->now);
+    if (turn->turned.ns == 0 || loop->silent_ms < 0) {
         loop->silent_ms = 0; /* its thread is just starting; it turned while we looked */
     }
-    loop->allowed_ms = allowed_ms;
+    loop->allowed_ms = turn->allowed_ms;
 }
 
 struct view *view_take(const struct scheduler_http_options *options, const char *member)
@@ -28,15 +31,17 @@ struct view *view_take(const struct scheduler_http_options *options, const char 
     }
     v->now = clock_now();
     (void)snprintf(v->member, sizeof v->member, "%s", member);
-    view_loop_add(v, "main loop", (instant){atomic_load(options->looked_ns)}, LOOK_LATE_MS);
-    view_loop_add(v, "coordination", coord_last_turn(options->coord), options->coord_late_ms);
+    view_loop_add(
+        v, &(struct view_turn){LOOP_MAIN, "", {atomic_load(options->looked_ns)}, LOOK_LATE_MS});
+    view_loop_add(v, &(struct view_turn){LOOP_COORDINATION, "", coord_last_turn(options->coord),
+                                         options->coord_late_ms});
     for (size_t i = 0; i < options->count; i++) {
         v->scopes[v->count] = scope_read(options->scopes[i]);
         const struct scope_snapshot *scope = &v->scopes[v->count++];
         if (scope->state != LIFECYCLE_STOPPED) {
-            char name[sizeof v->loops[0].name];
-            (void)snprintf(name, sizeof name, "scope %s", scope->name);
-            view_loop_add(v, name, scope_last_turn(options->scopes[i]), options->stuck_ms);
+            view_loop_add(v, &(struct view_turn){LOOP_SCOPE, scope->name,
+                                                 scope_last_turn(options->scopes[i]),
+                                                 options->stuck_ms});
         }
     }
     return v;
@@ -66,6 +71,10 @@ bool view_scope_is_ready(const struct scope_snapshot *scope, enum view_readiness
     }
     if (readiness == VIEW_READY_ACTIVE) {
         *ret_why = "this replica does not lead the scope";
+        return false;
+    }
+    if (scope->state == LIFECYCLE_FOLLOWING && scope->suspended) {
+        *ret_why = "it follows, but ZooKeeper does not answer: it cannot take over";
         return false;
     }
     if (scope->state == LIFECYCLE_FOLLOWING) {

@@ -16,8 +16,9 @@
 
 /* A loop that must turn. */
 struct view_loop {
-    char name[NAME_MAX_BYTES + 16]; /* "scope main", "coordination", "main loop" */
-    int64_t silent_ms;              /* since its last turn */
+    const char *name;           /* loop_name.h */
+    char scope[NAME_MAX_BYTES]; /* whose loop it is; "": of the process */
+    int64_t silent_ms;          /* since its last turn */
     int64_t allowed_ms;
 };
 
@@ -36,8 +37,13 @@ struct view {
 /* Owns: free(). NULL: no memory. Thread: any. Blocks: never for long. */
 struct view *view_take(const struct scheduler_http_options *options, const char *member);
 
-/* One more loop. */
-void view_loop_add(struct view *view, const char *name, instant turned, int64_t allowed_ms);
+/* One more loop. The name is of loop_name.h; scope: "" or whose it is. */
+struct view_turn {
+    const char *name, *scope;
+    instant turned;
+    int64_t allowed_ms;
+};
+void view_loop_add(struct view *view, const struct view_turn *turn);
 
 bool view_loop_turns(const struct view_loop *loop);
 bool view_is_live(const struct view *view); /* every loop turns */

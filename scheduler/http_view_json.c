@@ -8,10 +8,11 @@ char *view_livez_json(const struct view *view)
     json_t *loops = json_array();
     for (size_t i = 0; i < view->loop_count; i++) {
         const struct view_loop *loop = &view->loops[i];
-        (void)json_array_append_new(loops, json_pack("{s:s, s:b, s:f, s:f}", "loop", loop->name,
-                                                     "turns", view_loop_turns(loop), "silent_s",
-                                                     (double)loop->silent_ms / 1e3, "allowed_s",
-                                                     (double)loop->allowed_ms / 1e3));
+        (void)json_array_append_new(loops,
+                                    json_pack("{s:s, s:s, s:b, s:f, s:f}", "loop", loop->name,
+                                              "scope", loop->scope, "turns", view_loop_turns(loop),
+                                              "silent_s", (double)loop->silent_ms / 1e3,
+                                              "allowed_s", (double)loop->allowed_ms / 1e3));
     }
     json_t *object = json_pack("{s:b, s:s, s:o}", "live", view_is_live(view), "member",
                                view->member, "loops", loops);

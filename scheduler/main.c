@@ -10,7 +10,8 @@ static int serve(const char *path, const void *settings)
 {
     const struct scheduler_settings *s = settings;
     struct error err = {.text = ""};
-    log_event(LOG_LEVEL_INFO, "scheduler starting", "version=%s name=%s", RS_VERSION, s->name);
+    log_event(LOG_LEVEL_INFO, "scheduler starting", "version=%s name=%s", RS_VERSION,
+              log_quote(s->name).text);
     enum status status = scheduler_run(path, s, &err);
     if (status == STATUS_TIMEOUT) {
         log_event(LOG_LEVEL_ERROR, "left in haste: the place in line falls by expiry", "error=%s",

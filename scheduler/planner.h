@@ -145,6 +145,8 @@ struct plan_edit {
     enum key_form form;
     utc_us effective_from;
     utc_us last_fire_at; /* UTC_NONE: nothing was ever planned */
+    bool has_last;       /* last_nominal is that of last_fire_at, which ran or lies in a gap */
+    struct local_time last_nominal;
     utc_us starts_at, ends_at;
     bool has_next; /* the version before would have fired again, first for next_nominal */
     struct local_time next_nominal;

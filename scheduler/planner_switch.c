@@ -35,6 +35,10 @@ static enum status date_keep(const struct plan_edit *e, struct plan_switch *w, s
     if (!f.found || f.at.us >= e->effective_from.us) {
         return STATUS_OK;
     }
+    if (f.at.us <= e->last_fire_at.us && e->has_last &&
+        date_of(f.nominal) <= date_of(e->last_nominal)) {
+        return STATUS_OK; /* the date lies in a gap already */
+    }
     if (f.at.us <= e->last_fire_at.us) {
         char key[KEY_MAX_BYTES];
         key_format(KEY_DATE, &f, key);

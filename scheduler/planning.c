@@ -10,14 +10,16 @@
 #define WAKE_MS         30000 /* the longest sleep; changes and requests are looked at as often */
 #define TEND_MS         1000  /* while something is held back or running */
 #define RELEASE_MS      50 /* after a notification: an outcome may have made room for what waits */
-#define TEND_IDLE_MS    5000 /* sign of life */
+#define TEND_IDLE_MS    5000 /* sign of life; after four of them view v_leader says silent */
 #define TEND_LIMIT      500
 #define RESTING_WAKE_MS 200  /* a resting schedule hides when the next of the others is due */
+#define DUE_PAGES_MAX   16   /* of up to 2000 that cannot be planned now, before the next step */
 #define PREPARE_MS      5000 /* edits taken in before ACTIVE; more follow live */
-/* Of many schedules due at one instant the first few are durable, and on their way to workers,
- * while the rest is still planned. Each batch is twice as large as the one before it, so that a
- * long backlog soon goes at full size. */
-#define BURST_FIRST 100
+/* Of many schedules due at one instant the first are durable, and on their way to workers, while
+ * the rest is still planned. Fewer would be durable sooner, but what they set going takes the
+ * processor from planning the rest (bench/README.md). Each batch is twice as large as the one
+ * before it, so that a long backlog soon goes at full size. */
+#define BURST_FIRST 250
 
 struct planning *planning_new(const struct planning_options *options)
 {
@@ -90,18 +92,52 @@ static void clock_read(struct planning *p, utc_us database_now)
     p->due_at = us <= 0 ? now : instant_add_us(now, us);
 }
 
+/* The leader's own clock is never stepped. The bounds are as far apart as the two calls were slow:
+ * a slow database is not taken for one whose clock was stepped. */
+static struct tend_clock clock_expected(const struct planning *p, instant now, instant deadline)
+{
+    const struct clock_reading *r = &p->beaten;
+    if (utc_is_none(r->said)) {
+        return (struct tend_clock){UTC_NONE, UTC_NONE};
+    }
+    return (struct tend_clock){
+        .from = {r->said.us + (now.ns - r->before.ns) / 1000},
+        .to = {r->said.us + (deadline.ns - r->after.ns) / 1000},
+    };
+}
+
+static void clock_compare(struct planning *p, const struct tended *t, struct clock_reading read)
+{
+    if (t->stepped) {
+        int64_t ms = (t->now.us - p->beaten.said.us) / 1000 -
+                     instant_ms_between(p->beaten.before, read.before);
+        log_event(LOG_LEVEL_WARN,
+                  "the database's clock was stepped: no claim is reaped until workers have had a "
+                  "lease to renew",
+                  "scope=%s step_ms=%lld", p->authority->scope, (long long)ms);
+    }
+    if (t->beaten) {
+        p->beaten = read; /* otherwise a step is not written down yet, and must be found again */
+    }
+}
+
 static enum status tend(struct planning *p, struct error *err)
 {
     struct store_call call;
     struct tended t;
+    if (instant_before(clock_now(), p->tend_at)) {
+        return STATUS_OK;
+    }
+    instant sent = clock_now();
     enum status s = planning_call(p, &call, err);
     if (s == STATUS_OK) {
-        s = store_tend(&call, TEND_LIMIT, &t, err);
+        s = store_tend(&call, TEND_LIMIT, clock_expected(p, sent, call.deadline), &t, err);
     }
     if (s != STATUS_OK) {
         return s;
     }
     instant now = clock_now();
+    clock_compare(p, &t, (struct clock_reading){t.now, sent, now});
     metric_add(scheduler_metric(SCHEDULER_RETRIES_RELEASED, p->authority->scope, NULL),
                (double)t.released);
     metric_add(scheduler_metric(SCHEDULER_REAPED, p->authority->scope, NULL), (double)t.reaped);
@@ -123,22 +159,57 @@ static enum status tend(struct planning *p, struct error *err)
     return STATUS_OK;
 }
 
-static enum status look(struct planning *p, struct error *err)
+static instant look_again_at(const struct planning *p, const struct rest_table *rest, bool more)
+{
+    instant now = clock_now();
+    return more ? now
+                : instant_add_ms(now, rest_count(rest, now) > 0 ? REST_MS : p->options.look_ms);
+}
+
+static enum status take_changes(struct planning *p, struct error *err)
 {
     bool more = false;
-    bool more_requests = false;
+    if (instant_before(clock_now(), p->look_at)) {
+        return STATUS_OK;
+    }
     enum status s = planning_take_changes(p, &more, err);
     if (s == STATUS_OK) {
-        s = planning_answer_requests(p, &more_requests, err);
-    }
-    more = more || more_requests;
-    if (s == STATUS_OK) {
-        instant now = clock_now();
-        bool waiting = rest_count(&p->rest, now) > 0 || rest_count(&p->request_rest, now) > 0;
-        p->look_at = more ? now : instant_add_ms(now, waiting ? REST_MS : p->options.look_ms);
+        p->looked_at = clock_now();
+        p->look_at = look_again_at(p, &p->rest, more);
         p->result.more = p->result.more || more;
     }
     return s;
+}
+
+static enum status answer_requests(struct planning *p, struct error *err)
+{
+    bool more = false;
+    if (instant_before(clock_now(), p->answer_at)) {
+        return STATUS_OK;
+    }
+    enum status s = planning_answer_requests(p, &more, err);
+    if (s == STATUS_OK) {
+        p->answer_at = look_again_at(p, &p->request_rest, more);
+        p->result.more = p->result.more || more;
+    }
+    return s;
+}
+
+/* Not now: it rests, or its zone does, or its edit comes first. */
+static bool due_is_hidden(struct planning *p, const struct due_row *row, instant now)
+{
+    if (rest_is_on(&p->rest, row->schedule, now) ||
+        rest_is_on(&p->zone_rest, row->rule.time_zone, now)) {
+        return true;
+    }
+    if (row->edited) {
+        /* A pause that begins before the firing must be seen first, also when its NOTIFY is lost:
+         * the look at edits plans what still belongs to the version in force. An edit that the
+         * last look left is not looked at in a busy loop. */
+        p->look_at = instant_min(p->look_at, instant_add_ms(p->looked_at, REST_MS));
+        p->result.more = p->result.more || !instant_before(now, p->look_at);
+    }
+    return row->edited;
 }
 
 /* Add what is due to the batch; a row that cannot be planned gets its problem at once. */
@@ -149,14 +220,8 @@ static enum status due_collect(struct planning *p, size_t limit, struct error *e
     struct error why = {0};
     for (size_t i = 0; i < p->due.count; i++) {
         const struct due_row *row = &p->due.rows[i];
-        if (rest_is_on(&p->rest, row->schedule, now)) {
-            continue;
-        }
-        if (row->edited) {
-            /* A pause that begins before the firing must be seen first, also when its NOTIFY is
-             * lost: the look at edits plans what still belongs to the version in force. */
-            p->look_at = now;
-            p->result.more = true;
+        if (due_is_hidden(p, row, now)) {
+            p->hidden = true;
             continue;
         }
         enum status s = p->batch->count < limit
@@ -169,7 +234,8 @@ static enum status due_collect(struct planning *p, size_t limit, struct error *e
         if (s == STATUS_INVALID) {
             s = planning_blame(p, row->schedule, row->step, why.text, err);
         } else if (s == STATUS_CORRUPT) {
-            planning_cannot_here(p, row->schedule, why.text);
+            planning_cannot_here(p, row->rule.time_zone, row->schedule, why.text);
+            p->hidden = true;
             s = STATUS_OK;
         }
         if (s != STATUS_OK) {
@@ -179,24 +245,49 @@ static enum status due_collect(struct planning *p, size_t limit, struct error *e
     return STATUS_OK;
 }
 
-static enum status plan_due(struct planning *p, struct error *err)
+/* Read what is due into a batch of at most `most`; further when all that was read is hidden.
+ * *ret_burst: more than was read is due. */
+static enum status due_batch(struct planning *p, size_t most, bool *ret_burst, struct error *err)
 {
     struct store_call call;
-    enum status s = planning_call(p, &call, err);
-    size_t most = p->batch_limit < p->burst_limit ? p->batch_limit : p->burst_limit;
     size_t limit = most + rest_count(&p->rest, clock_now());
-    if (s == STATUS_OK) {
-        s = store_due(&call, limit, &p->due, err);
+    size_t offset = 0;
+    bool full = true;
+    enum status s = STATUS_OK;
+    p->hidden = false;
+    plan_batch_clear(p->batch);
+    for (unsigned page = 0; s == STATUS_OK && full && p->batch->count == 0 && page < DUE_PAGES_MAX;
+         page++) {
+        s = planning_call(p, &call, err);
+        if (s == STATUS_OK) {
+            s = store_due(&call, limit, offset, &p->due, err);
+        }
+        if (s == STATUS_OK) {
+            full = p->due.count == limit;
+            offset += p->due.count;
+            limit = p->due.max;
+            s = due_collect(p, most, err);
+        }
     }
+    *ret_burst = full;
+    return s;
+}
+
+static enum status plan_due(struct planning *p, struct error *err)
+{
+    instant now = clock_now();
+    bool burst = false;
+    if (p->next_known && instant_before(now, p->due_at) && rest_count(&p->rest, now) == 0) {
+        return STATUS_OK;
+    }
+    size_t most = p->batch_limit < p->burst_limit ? p->batch_limit : p->burst_limit;
+    enum status s = due_batch(p, most, &burst, err);
     if (s != STATUS_OK) {
         return s;
     }
-    bool burst = p->due.count == limit;
     p->burst_limit = burst ? 2 * most : BURST_FIRST;
-    plan_batch_clear(p->batch);
-    s = due_collect(p, most, err);
-    if (s != STATUS_OK || p->batch->count == 0) {
-        return s;
+    if (p->batch->count == 0) {
+        return STATUS_OK;
     }
     for (size_t i = 0; i < p->batch->count; i++) {
         p->result.more = p->result.more || p->batch->entries[i].result.more;
@@ -235,14 +326,36 @@ static void result_finish(struct planning *p, struct planning_result *ret_result
 {
     instant now = clock_now();
     instant wake = instant_min(instant_add_ms(now, WAKE_MS), p->due_at);
-    if (!instant_before(now, wake) && rest_count(&p->rest, now) > 0) {
+    if (!instant_before(now, wake) && (p->hidden || rest_count(&p->rest, now) > 0)) {
         /* What is overdue rests: do not spin on it, and do not oversleep the next of the others. */
         wake = instant_add_ms(now, RESTING_WAKE_MS);
     }
-    wake = instant_min(wake, instant_min(p->look_at, p->tend_at));
-    wake = instant_min(wake, p->retention.at);
+    wake = instant_min(wake, instant_min(p->look_at, p->answer_at));
+    wake = instant_min(wake, instant_min(p->tend_at, p->retention.at));
     p->result.wake_at = p->result.more ? now : wake;
     *ret_result = p->result;
+}
+
+/* A slow edit keeps nobody from leading: it is found, and the others taken in, while ACTIVE. */
+static enum status prepare_changes(struct planning *p, const struct authority *a,
+                                   struct store *store, struct error *err)
+{
+    struct error local = {.text = ""};
+    struct error *why = err != NULL ? err : &local;
+    enum status s = STATUS_OK;
+    instant end = instant_add_ms(clock_now(), PREPARE_MS);
+    bool more = true;
+    while (s == STATUS_OK && more && instant_before(clock_now(), end)) {
+        step_begin(p, a, store);
+        why->code[0] = '\0';
+        s = planning_take_changes(p, &more, why);
+    }
+    if (s == STATUS_TIMEOUT || (s == STATUS_AGAIN && planning_fault_is_a_wait(why))) {
+        log_event(LOG_LEVEL_WARN, "edits are not all taken in yet", "scope=%s error=%s", a->scope,
+                  log_quote(why->text).text);
+        return STATUS_OK;
+    }
+    return s;
 }
 
 enum status planning_prepare(struct planning *p, const struct authority *a, struct store *store,
@@ -251,10 +364,17 @@ enum status planning_prepare(struct planning *p, const struct authority *a, stru
     step_begin(p, a, store);
     rest_clear(&p->rest);
     rest_clear(&p->request_rest);
+    rest_clear(&p->zone_rest);
+    p->changes_after[0] = '\0';
+    p->hidden = false;
     p->batch_limit = p->options.batch_schedules;
     p->burst_limit = BURST_FIRST;
+    p->take_in_limit = PLAN_SCHEDULES_MAX;
     p->next_known = false;
-    p->due_at = p->look_at = p->tend_at = p->tended_at = (instant){0};
+    p->first_part = 0;
+    p->looked_at = (instant){0};
+    p->due_at = p->look_at = p->answer_at = p->tend_at = p->tended_at = (instant){0};
+    p->beaten.said = UTC_NONE;
     p->retention = (struct retention){.at = instant_add_ms(clock_now(), RETENTION_MORE_MS)};
     enum status s = STATUS_OK;
     if (p->zones == NULL && zone_set_open(p->options.tz_directory, &p->zones, err) != STATUS_OK) {
@@ -268,13 +388,30 @@ enum status planning_prepare(struct planning *p, const struct authority *a, stru
     if (s == STATUS_OK) {
         s = tend(p, err);
     }
-    instant end = instant_add_ms(clock_now(), PREPARE_MS);
-    bool more = true;
-    while (s == STATUS_OK && more && instant_before(clock_now(), end)) {
-        step_begin(p, a, store);
-        s = planning_take_changes(p, &more, err);
+    if (s == STATUS_OK) {
+        s = prepare_changes(p, a, store, err);
     }
     return s == STATUS_INVALID || s == STATUS_NOT_FOUND ? STATUS_CORRUPT : s;
+}
+
+/* One that fails ends the step (it may have cost the connection), and the next step begins behind
+ * it: none hides the others, however often it fails (I12). The order does not matter otherwise:
+ * what was edited is not planned before its edit is taken in. */
+static enum status parts_run(struct planning *p, struct error *err)
+{
+    static enum status (*const parts[])(struct planning *, struct error *) = {
+        take_changes, answer_requests, plan_due, tend};
+    const size_t count = sizeof parts / sizeof parts[0];
+    size_t first = p->first_part;
+    p->first_part = 0;
+    for (size_t i = 0; i < count; i++) {
+        enum status s = parts[(first + i) % count](p, err);
+        if (s != STATUS_OK) {
+            p->first_part = (first + i + 1) % count;
+            return s;
+        }
+    }
+    return STATUS_OK;
 }
 
 enum status planning_step(struct planning *p, const struct authority *a, struct store *store,
@@ -284,20 +421,13 @@ enum status planning_step(struct planning *p, const struct authority *a, struct 
     instant now = clock_now();
     enum status s = planning_blame_accused(p, err);
     if (notified) {
-        p->look_at = now;
+        p->look_at = p->answer_at = now;
         /* Outcomes notify when something waits: a narrow queue lives on how soon it is seen to. */
         int64_t soon = p->may_wait ? RELEASE_MS : TEND_MS;
         p->tend_at = instant_min(p->tend_at, instant_add_ms(p->tended_at, soon));
     }
-    if (s == STATUS_OK && !instant_before(now, p->look_at)) {
-        s = look(p, err);
-    }
-    bool resting = rest_count(&p->rest, now) > 0;
-    if (s == STATUS_OK && (!p->next_known || !instant_before(clock_now(), p->due_at) || resting)) {
-        s = plan_due(p, err);
-    }
-    if (s == STATUS_OK && !instant_before(clock_now(), p->tend_at)) {
-        s = tend(p, err);
+    if (s == STATUS_OK) {
+        s = parts_run(p, err);
     }
     if (s == STATUS_OK && !p->result.more &&
         (!p->next_known || !instant_before(clock_now(), p->due_at))) {

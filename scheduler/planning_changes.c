@@ -5,8 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define AHEAD_VERSIONS  20 /* newest versions of a schedule that are asked what they run */
+/* Newest versions of a schedule that are asked what they run. Of one that has more PLAN_AHEAD_MAX
+ * are asked, and a few such schedules in one pass: a call each. */
+#define AHEAD_VERSIONS  20
 #define AHEAD_SCHEDULES (PLAN_AHEAD_MAX / AHEAD_VERSIONS)
+#define AHEAD_DEEP      10
 #define DOUBTS_MAX      64 /* edits whose keys are looked up in one pass: a call each */
 
 enum change_course {
@@ -20,13 +23,15 @@ enum change_course {
 struct change_pass {
     enum change_course courses[PLAN_SCHEDULES_MAX];
     struct plan_later later[PLAN_SCHEDULES_MAX]; /* PLAN: what runs under the versions behind */
+    bool deep[PLAN_SCHEDULES_MAX];               /* PLAN: those are more than AHEAD_VERSIONS */
     unsigned doubts;
 };
 
 static enum change_course course_of(const struct planning *p, const struct change_row *c,
                                     instant now)
 {
-    if (rest_is_on(&p->rest, c->schedule, now)) {
+    if (rest_is_on(&p->rest, c->schedule, now) ||
+        (!c->ended && rest_is_on(&p->zone_rest, c->rule.time_zone, now))) {
         return CHANGE_WAIT;
     }
     if (c->has_progress && (c->has_problem || c->was_paused)) {
@@ -46,19 +51,73 @@ static size_t change_find(const struct change_rows *rows, const char *schedule)
     return i;
 }
 
+/* As many as were asked for: what the others run is not known. */
+static void ahead_cut(struct change_pass *pass, size_t c, size_t limit)
+{
+    if (limit < PLAN_AHEAD_MAX) {
+        pass->deep[c] = true;
+        pass->later[c] = (struct plan_later){0};
+    } else {
+        /* All that may run: rather a gap too long, which says so, than more than misfire_max. */
+        pass->later[c].missed += PLANNER_MISSED_MAX;
+    }
+}
+
 /* Fold the versions ahead of each schedule, which come newest first. */
-static void ahead_fold(struct planning *p, struct change_pass *pass, utc_us now)
+static void ahead_fold(struct planning *p, struct change_pass *pass, size_t limit)
 {
     const struct due_rows *rows = &p->ahead;
+    size_t nth = 0;
     for (size_t i = 0; i < rows->count; i++) {
         const struct due_row *row = &rows->rows[i];
         bool newest = i == 0 || strcmp(rows->rows[i - 1].schedule, row->schedule) != 0;
         utc_us until = newest ? UTC_UNBOUNDED : rows->rows[i - 1].effective_from;
         size_t c = change_find(&p->changes, row->schedule);
-        if (c < p->changes.count) {
-            pass->later[c] = plan_later_add_row(row, now, until, p->zones, pass->later[c]);
+        nth = newest ? 1 : nth + 1;
+        if (c == p->changes.count) {
+            continue;
+        }
+        pass->later[c] = plan_later_add_row(row, p->changes.now, until, p->zones, pass->later[c]);
+        if (nth == limit) {
+            ahead_cut(pass, c, limit);
         }
     }
+}
+
+static enum status ahead_ask(struct planning *p, struct change_pass *pass,
+                             const struct versions_wanted *wanted, struct error *err)
+{
+    struct store_call call;
+    enum status s = planning_call(p, &call, err);
+    if (s == STATUS_OK) {
+        s = store_versions(&call, wanted, &p->ahead, err);
+    }
+    if (s == STATUS_OK) {
+        ahead_fold(p, pass, wanted->limit);
+    }
+    return s;
+}
+
+static enum status ahead_read_deep(struct planning *p, struct change_pass *pass, struct error *err)
+{
+    enum status s = STATUS_OK;
+    unsigned asked = 0;
+    for (size_t i = 0; s == STATUS_OK && i < p->changes.count; i++) {
+        if (!pass->deep[i]) {
+            continue;
+        }
+        if (asked == AHEAD_DEEP) {
+            pass->courses[i] = CHANGE_WAIT;
+            p->result.more = true;
+            continue;
+        }
+        const char *names[] = {p->changes.rows[i].schedule};
+        struct versions_wanted wanted = {
+            .names = names, .count = 1, .ahead = true, .limit = PLAN_AHEAD_MAX};
+        s = ahead_ask(p, pass, &wanted, err);
+        asked++;
+    }
+    return s;
 }
 
 static enum status ahead_read(struct planning *p, struct change_pass *pass, struct error *err)
@@ -75,28 +134,105 @@ static enum status ahead_read(struct planning *p, struct change_pass *pass, stru
         }
         struct versions_wanted wanted = {
             .names = names, .count = count, .ahead = true, .limit = AHEAD_VERSIONS};
-        struct store_call call;
         if (count > 0) {
-            s = planning_call(p, &call, err);
-            s = s == STATUS_OK ? store_versions(&call, &wanted, &p->ahead, err) : s;
-            if (s == STATUS_OK) {
-                ahead_fold(p, pass, p->changes.now);
-            }
+            s = ahead_ask(p, pass, &wanted, err);
         }
     }
-    return s;
+    return s == STATUS_OK ? ahead_read_deep(p, pass, err) : s;
+}
+
+static struct plan_edit edit_of(const struct change_row *c)
+{
+    struct plan_edit edit = {
+        .once = strcmp(c->rule.kind, "once") == 0,
+        .paused = c->paused,
+        .effective_from = c->effective_from,
+        .last_fire_at = c->last_fire_at,
+        .starts_at = c->rule.starts_at,
+        .ends_at = c->rule.ends_at,
+        .has_last = c->has_progress && c->has_last,
+        .last_nominal = c->last_nominal,
+        .has_next = c->has_next,
+        .next_nominal = c->next_nominal,
+    };
+    if (!c->has_progress) {
+        edit.last_fire_at = UTC_NONE;
+    }
+    edit.has_form = key_form_parse(c->key_form, &edit.form);
+    memcpy(edit.highest_key, c->highest_key, sizeof edit.highest_key);
+    return edit;
+}
+
+/* The first firings of the version may repeat keys. Returns: as plan_candidates_settle; FULL (not
+ * in this pass); else as store_keys_taken, which never is the schedule's fault. */
+static enum status doubt_settle(struct planning *p, struct change_pass *pass,
+                                const struct plan_edit *edit, struct take_in_row *row,
+                                struct error *err)
+{
+    struct store_call call;
+    if (pass->doubts == DOUBTS_MAX) {
+        return error_set(err, STATUS_FULL, "enough for one pass");
+    }
+    pass->doubts++;
+    plan_candidates_fill(edit, &row->where, p->candidates);
+    enum status s = planning_call(p, &call, err);
+    if (s == STATUS_OK) {
+        s = store_keys_taken(&call, row->change->schedule, p->candidates, err);
+    }
+    if (s != STATUS_OK) {
+        return s == STATUS_INVALID ? STATUS_AGAIN : s;
+    }
+    return plan_candidates_settle(edit, p->candidates, &row->where, err);
+}
+
+/* The gap of a schedule whose firings were withheld, as `row` names them. A date that had its
+ * occurrence before was not missed: the gap begins behind it. Returns: as plan_batch_add; else as
+ * doubt_settle. */
+static enum status gap_add(struct planning *p, struct change_pass *pass, const struct due_row *row,
+                           size_t index, struct error *err)
+{
+    const struct change_row *change = &p->changes.rows[index];
+    struct plan_bounds bounds = {
+        .until = change->effective_from,
+        .later = pass->later[index],
+        .withheld = true,
+        .reason = change->has_problem ? GAP_PROBLEM_MENDED : GAP_PAUSED,
+    };
+    struct due_row from = *row;
+    struct take_in_row begin = {.change = change};
+    struct plan_edit edit = edit_of(change);
+    struct rule rule;
+    enum status s = stored_rule_parse(&row->rule, p->zones, &rule, err);
+    if (s != STATUS_OK) {
+        return s;
+    }
+    edit.rule = &rule;
+    edit.once = strcmp(row->rule.kind, "once") == 0;
+    edit.paused = edit.has_next = false;
+    edit.effective_from = row->switched_at;
+    edit.starts_at = row->rule.starts_at;
+    edit.ends_at = row->rule.ends_at;
+    if (edit.has_form && edit.form == KEY_DATE &&
+        plan_switch_find(&edit, &begin.where, NULL) == STATUS_OK && begin.where.doubtful) {
+        s = doubt_settle(p, pass, &edit, &begin, err);
+        if (s == STATUS_OK) {
+            from.switched_at = begin.where.switched_at;
+        } else if (s != STATUS_INVALID) {
+            return s;
+        }
+    }
+    return plan_batch_add(p->batch, &from, p->due.now, bounds, p->zones, err);
 }
 
 /* The rule in force names no firings. What another would have fired meanwhile is what people miss:
  * that is the gap (I3). The mended rule says it, or, when the schedule ends, the latest before. */
-static enum status gap_add_by_other(struct planning *p, const struct due_row *row,
-                                    const struct change_row *change, struct plan_bounds bounds,
-                                    struct error *err)
+static enum status gap_add_by_other(struct planning *p, struct change_pass *pass,
+                                    const struct due_row *row, size_t index, struct error *err)
 {
     struct due_row other = *row;
-    if (!change->ended) {
-        other.rule = change->rule;
-        return plan_batch_add(p->batch, &other, p->due.now, bounds, p->zones, err);
+    if (!p->changes.rows[index].ended) {
+        other.rule = p->changes.rows[index].rule;
+        return gap_add(p, pass, &other, index, err);
     }
     const char *names[] = {row->schedule};
     struct versions_wanted wanted = {.names = names, .count = 1, .limit = AHEAD_VERSIONS};
@@ -112,37 +248,44 @@ static enum status gap_add_by_other(struct planning *p, const struct due_row *ro
     for (size_t i = 0; s == STATUS_INVALID && i < p->ahead.count; i++) {
         if (!p->ahead.rows[i].ended) {
             other.rule = p->ahead.rows[i].rule;
-            s = plan_batch_add(p->batch, &other, p->due.now, bounds, p->zones, err);
+            s = gap_add(p, pass, &other, index, err);
         }
     }
     return s;
+}
+
+/* Into the batch: what was due under the old version, or the gap of it. */
+static enum status old_version_add(struct planning *p, const struct due_row *row,
+                                   struct change_pass *pass, size_t index, struct error *err)
+{
+    struct plan_bounds bounds = {.until = p->changes.rows[index].effective_from,
+                                 .later = pass->later[index]};
+    if (pass->courses[index] != CHANGE_GAP) {
+        return plan_batch_add(p->batch, row, p->due.now, bounds, p->zones, err);
+    }
+    enum status s = gap_add(p, pass, row, index, err);
+    return s == STATUS_INVALID ? gap_add_by_other(p, pass, row, index, err) : s;
 }
 
 /* Plan one schedule under its old version. Says what becomes of the edit in this pass. */
 static enum status old_version_plan(struct planning *p, const struct due_row *row,
                                     struct change_pass *pass, size_t index, struct error *err)
 {
-    const struct change_row *change = &p->changes.rows[index];
     enum change_course *course = &pass->courses[index];
     struct plan_batch *b = p->batch;
-    struct plan_bounds bounds = {
-        .until = change->effective_from,
-        .later = pass->later[index],
-        .withheld = *course == CHANGE_GAP,
-        .reason = change->has_problem ? GAP_PROBLEM_MENDED : GAP_PAUSED,
-    };
-    enum status s = plan_batch_add(b, row, p->due.now, bounds, p->zones, err);
-    if (s == STATUS_INVALID && bounds.withheld) {
-        s = gap_add_by_other(p, row, change, bounds, err);
+    if (rest_is_on(&p->zone_rest, row->rule.time_zone, clock_now())) {
+        *course = CHANGE_WAIT;
+        return STATUS_OK;
     }
+    enum status s = old_version_add(p, row, pass, index, err);
     enum change_course was = *course;
     *course = CHANGE_WAIT;
     if (s == STATUS_CORRUPT) {
-        planning_cannot_here(p, row->schedule, err != NULL ? err->text : "");
+        planning_cannot_here(p, row->rule.time_zone, row->schedule, err != NULL ? err->text : "");
         return STATUS_OK;
     }
     if (s == STATUS_FULL) {
-        p->result.more = b->count > 0;
+        p->result.more = p->result.more || b->count > 0;
         return STATUS_OK;
     }
     if (s == STATUS_INVALID && was == CHANGE_GAP) {
@@ -196,7 +339,8 @@ static enum status old_versions_plan(struct planning *p, struct change_pass *pas
     plan_batch_clear(p->batch);
     for (size_t i = 0; i < p->due.count && s == STATUS_OK; i++) {
         size_t c = change_find(&p->changes, p->due.rows[i].schedule);
-        if (c < p->changes.count && p->due.rows[i].step == p->changes.rows[c].step) {
+        if (c < p->changes.count && p->due.rows[i].step == p->changes.rows[c].step &&
+            pass->courses[c] != CHANGE_WAIT) {
             s = old_version_plan(p, &p->due.rows[i], pass, c, err);
         }
     }
@@ -215,48 +359,6 @@ static enum status old_versions_plan(struct planning *p, struct change_pass *pas
         }
     }
     return s;
-}
-
-static struct plan_edit edit_of(const struct change_row *c)
-{
-    struct plan_edit edit = {
-        .once = strcmp(c->rule.kind, "once") == 0,
-        .paused = c->paused,
-        .effective_from = c->effective_from,
-        .last_fire_at = c->last_fire_at,
-        .starts_at = c->rule.starts_at,
-        .ends_at = c->rule.ends_at,
-        .has_next = c->has_next,
-        .next_nominal = c->next_nominal,
-    };
-    if (!c->has_progress) {
-        edit.last_fire_at = UTC_NONE;
-    }
-    edit.has_form = key_form_parse(c->key_form, &edit.form);
-    memcpy(edit.highest_key, c->highest_key, sizeof edit.highest_key);
-    return edit;
-}
-
-/* The first firings of the version may repeat keys. Returns: as plan_candidates_settle; FULL (not
- * in this pass); else as store_keys_taken, which never is the schedule's fault. */
-static enum status doubt_settle(struct planning *p, struct change_pass *pass,
-                                const struct plan_edit *edit, struct take_in_row *row,
-                                struct error *err)
-{
-    struct store_call call;
-    if (pass->doubts == DOUBTS_MAX) {
-        return error_set(err, STATUS_FULL, "enough for one pass");
-    }
-    pass->doubts++;
-    plan_candidates_fill(edit, &row->where, p->candidates);
-    enum status s = planning_call(p, &call, err);
-    if (s == STATUS_OK) {
-        s = store_keys_taken(&call, row->change->schedule, p->candidates, err);
-    }
-    if (s != STATUS_OK) {
-        return s == STATUS_INVALID ? STATUS_AGAIN : s;
-    }
-    return plan_candidates_settle(edit, p->candidates, &row->where, err);
 }
 
 static enum status take_in_fill(struct planning *p, struct change_pass *pass,
@@ -287,6 +389,7 @@ static enum status take_in_fill(struct planning *p, struct change_pass *pass,
     if (bad) {
         (void)snprintf(row.problem, sizeof row.problem, "%.*s", (int)sizeof row.problem - 1,
                        why.text);
+        text_trim(row.problem);
     }
     *ret_row = row;
     return STATUS_OK;
@@ -299,12 +402,14 @@ static enum status take_in_collect(struct planning *p, struct change_pass *pass,
     size_t count = 0;
     for (size_t i = 0; i < p->changes.count; i++) {
         struct error why = {0};
-        if (pass->courses[i] != CHANGE_TAKE) {
+        const struct change_row *c = &p->changes.rows[i];
+        if (pass->courses[i] != CHANGE_TAKE ||
+            (!c->ended && rest_is_on(&p->zone_rest, c->rule.time_zone, clock_now()))) {
             continue;
         }
-        enum status s = take_in_fill(p, pass, &p->changes.rows[i], &p->take_in[count], &why);
+        enum status s = take_in_fill(p, pass, c, &p->take_in[count], &why);
         if (s == STATUS_CORRUPT) {
-            planning_cannot_here(p, p->changes.rows[i].schedule, why.text);
+            planning_cannot_here(p, c->rule.time_zone, c->schedule, why.text);
         } else if (s == STATUS_FULL) {
             p->result.more = true;
         } else if (s == STATUS_OK) {
@@ -317,14 +422,33 @@ static enum status take_in_collect(struct planning *p, struct change_pass *pass,
     return STATUS_OK;
 }
 
-enum status planning_take_changes(struct planning *p, bool *ret_more, struct error *err)
+/* One page: of more schedules with edits than it holds the next pass reads the next, so that those
+ * that wait, however many, hide none behind them. */
+static enum status changes_read(struct planning *p, struct error *err)
 {
     struct store_call call;
-    struct change_pass pass = {.doubts = 0};
     enum status s = planning_call(p, &call, err);
     if (s == STATUS_OK) {
-        s = store_changes(&call, PLAN_SCHEDULES_MAX, &p->changes, err);
+        s = store_changes(&call, p->changes_after, &p->changes, err);
     }
+    if (s != STATUS_OK) {
+        return s;
+    }
+    const char *last = "";
+    for (size_t i = 0; i < p->changes.count; i++) {
+        const char *name = p->changes.rows[i].schedule;
+        last = strcmp(name, last) > 0 ? name : last;
+    }
+    bool full = p->changes.count == p->changes.max;
+    (void)snprintf(p->changes_after, sizeof p->changes_after, "%s", full ? last : "");
+    p->result.more = p->result.more || full;
+    return STATUS_OK;
+}
+
+enum status planning_take_changes(struct planning *p, bool *ret_more, struct error *err)
+{
+    struct change_pass pass = {.doubts = 0};
+    enum status s = changes_read(p, err);
     if (s != STATUS_OK) {
         return s;
     }

@@ -106,6 +106,8 @@ static enum status request_answer(struct planning *p, const struct request_row *
     p->writes++;
     p->result.outbox = true; /* it may have let something go, or made something that waits */
     p->may_wait = true;
+    p->look_at = clock_now(); /* a pause is an edit */
+    p->result.more = true;
     log_event(LOG_LEVEL_INFO, "request answered",
               "scope=%s request=%s kind=%s subject=%s answer=%s", p->authority->scope, q->id,
               q->kind, log_quote(q->subject).text, log_quote(answer.text).text);

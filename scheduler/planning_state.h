@@ -16,6 +16,12 @@ struct accused {
     char problem[ERROR_TEXT_MAX];
 };
 
+/* What the database's clock showed at some time between two instants. */
+struct clock_reading {
+    utc_us said; /* UTC_NONE: none yet */
+    instant after, before;
+};
+
 struct planning {
     struct planning_options options;
     struct zone_set *zones;
@@ -28,17 +34,25 @@ struct planning {
     struct request_rows *requests;
     struct rest_table rest;
     struct rest_table request_rest; /* by the request's id */
-    size_t batch_limit; /* schedules a batch now: halved by a failure, doubled by a success */
-    size_t burst_limit; /* the same by another reason: small at first, see BURST_FIRST */
-    uint64_t writes;    /* batches written */
+    struct rest_table zone_rest;    /* by the zone's name: those that this replica cannot read */
+    char changes_after[NAME_MAX_BYTES]; /* of many edits the next page begins behind this name */
+    bool hidden;          /* something due is passed over for now, in the last plan_due */
+    size_t batch_limit;   /* schedules a batch now: halved by a failure, doubled by a success */
+    size_t burst_limit;   /* the same by another reason: small at first, see BURST_FIRST */
+    size_t take_in_limit; /* edits a take_in call, likewise */
+    uint64_t writes;      /* batches written */
     struct accused accused;
 
     utc_us next_fire_at; /* of the scope, as last read; valid when next_known */
     bool next_known;
     instant due_at;  /* when next_fire_at is reached, by the latest reading of the database clock */
-    instant look_at; /* when changes and requests are looked at again */
+    instant look_at; /* when changes are looked at again */
+    instant looked_at; /* when they were last */
+    instant answer_at; /* the same of requests */
     instant tend_at;
     instant tended_at;
+    struct clock_reading beaten; /* by the last round that has beaten */
+    size_t first_part;           /* of the next step: the one behind the part that failed, else 0 */
     bool may_wait; /* work may wait for room or its turn: the last round saw some, or made since */
     struct retention retention;
 
@@ -67,9 +81,11 @@ MUST_USE enum status planning_write_batch(struct planning *p, struct error *err)
 MUST_USE enum status planning_write_take_in(struct planning *p, size_t count, size_t *ret_taken,
                                             struct error *err);
 
-/* This replica cannot plan the schedule (its tzdata is damaged); another may. Nothing durable is
- * said of it: it rests here, longer each time, and the log tells. */
-void planning_cannot_here(struct planning *p, const char *schedule, const char *why);
+/* This replica cannot plan a schedule in this zone (its tzdata is damaged); another may. Nothing
+ * durable is said: the zone's schedules rest here, longer each time, and the log tells once for
+ * each time. */
+void planning_cannot_here(struct planning *p, const char *zone, const char *schedule,
+                          const char *why);
 
 /* Take a schedule out of planning. A schedule that moved on meanwhile is left alone. */
 MUST_USE enum status planning_blame(struct planning *p, const char *schedule, int64_t step,

@@ -35,11 +35,13 @@ bool planning_fault_is_a_wait(const struct error *err)
     return false;
 }
 
-void planning_cannot_here(struct planning *p, const char *schedule, const char *why)
+void planning_cannot_here(struct planning *p, const char *zone, const char *schedule,
+                          const char *why)
 {
-    log_event(LOG_LEVEL_ERROR, "schedule cannot be planned by this replica",
-              "scope=%s schedule=%s error=%s", p->authority->scope, schedule, log_quote(why).text);
-    (void)rest_fail(&p->rest, schedule, clock_now(), p->writes);
+    log_event(LOG_LEVEL_ERROR, "schedules cannot be planned by this replica",
+              "scope=%s time_zone=%s first=%s error=%s", p->authority->scope, log_quote(zone).text,
+              schedule, log_quote(why).text);
+    (void)rest_fail(&p->zone_rest, zone, clock_now(), p->writes);
 }
 
 /* The connection went down with the culprit (our own deadline breaks it): nothing can be written
@@ -79,13 +81,13 @@ enum status planning_blame(struct planning *p, const char *schedule, int64_t ste
                   p->authority->scope, schedule, log_quote(problem).text);
         p->next_known = false;
     }
-    if ((s == STATUS_AGAIN || s == STATUS_TIMEOUT) && err != NULL &&
-        planning_fault_is_a_wait(err)) {
-        /* Its row is locked: the others go on, and it is looked at again soon. */
+    if (s == STATUS_CONFLICT || ((s == STATUS_AGAIN || s == STATUS_TIMEOUT) && err != NULL &&
+                                 planning_fault_is_a_wait(err))) {
+        /* Its row is locked, or it moved on: the others go on, and it is looked at again soon. */
         rest_skip(&p->rest, schedule, clock_now());
         return STATUS_OK;
     }
-    return s == STATUS_CONFLICT ? STATUS_OK : s;
+    return s;
 }
 
 /* What is written in ranges: how to write one, and what becomes of a culprit that stands alone. */
@@ -93,6 +95,8 @@ struct ranges {
     enum status (*write)(struct planning *p, size_t begin, size_t end, struct error *err);
     enum status (*blame)(struct planning *p, size_t index, struct error *why, struct error *err);
     const char *(*name)(const struct planning *p, size_t index);
+    size_t *limit; /* rows a call: halved by a wait, doubled by a success, at most `most` */
+    size_t most;
     struct {
         size_t begin, end;
     } waiting[RANGES_MAX];
@@ -121,12 +125,16 @@ static enum status ranges_waited(struct planning *p, struct ranges *r, size_t be
                                  struct error *why, struct error *err)
 {
     size_t n = end - begin;
-    p->batch_limit = n > 1 ? n / 2 : 1;
+    *r->limit = n > 1 ? n / 2 : 1;
     p->result.more = true;
     if (n > 1) {
         return STATUS_OK;
     }
-    bool guilty = rest_fail(&p->rest, r->name(p, begin), clock_now(), p->writes);
+    const char *name = r->name(p, begin);
+    log_event(LOG_LEVEL_WARN, "schedule cannot be written now, others go on",
+              "scope=%s schedule=%s error=%s", p->authority->scope, name,
+              log_quote(why->text).text);
+    bool guilty = rest_fail(&p->rest, name, clock_now(), p->writes);
     if (guilty) {
         (void)error_prefix(why, STATUS_TIMEOUT,
                            "it failed alone %d times while others were planned", REST_STRIKES_MAX);
@@ -177,7 +185,9 @@ static enum status ranges_write(struct planning *p, struct ranges *r, struct err
         p->calls++;
         why->code[0] = '\0';
         enum status s = r->write(p, begin, end, why);
-        if (s != STATUS_OK) {
+        if (s == STATUS_OK) {
+            *r->limit = *r->limit < r->most / 2 ? *r->limit * 2 : r->most;
+        } else {
             s = ranges_failed(p, r, s, begin, end, why);
         }
         if (s != STATUS_OK) {
@@ -185,6 +195,30 @@ static enum status ranges_write(struct planning *p, struct ranges *r, struct err
         }
     }
     return STATUS_OK;
+}
+
+/* All rows, as many a call as went well lately. */
+static enum status rows_write(struct planning *p, struct ranges *r, size_t count, struct error *err)
+{
+    enum status s = STATUS_OK;
+    for (size_t begin = 0; s == STATUS_OK && begin < count && p->calls < CALLS_MAX;) {
+        size_t end = count - begin < *r->limit ? count : begin + *r->limit;
+        ranges_push(r, begin, end);
+        s = ranges_write(p, r, err);
+        begin = end;
+        p->result.more = p->result.more || begin < count;
+    }
+    return s;
+}
+
+/* Tells it once until it is written. */
+static void row_skip(struct planning *p, const char *name)
+{
+    if (rest_find(&p->rest, name) == NULL) {
+        log_event(LOG_LEVEL_INFO, "schedule passed over: a row of it is locked, or it moved on",
+                  "scope=%s schedule=%s", p->authority->scope, name);
+    }
+    rest_skip(&p->rest, name, clock_now());
 }
 
 static const char *entry_name(const struct planning *p, size_t index)
@@ -213,17 +247,13 @@ static enum status entries_write(struct planning *p, size_t begin, size_t end, s
             scope_metrics_gaps(scope, p->batch->sink.gaps, e->gap_begin, e->gap_end);
             rest_forget(&p->rest, name);
         } else {
-            rest_skip(&p->rest, name, clock_now());
+            row_skip(p, name);
         }
     }
     p->writes += written.rows.count > 0 ? 1 : 0;
     p->result.planned += (unsigned)written.planned;
     p->result.outbox = p->result.outbox || written.planned > 0;
     p->may_wait = p->may_wait || written.planned > 0;
-    p->batch_limit *= 2;
-    if (p->batch_limit > p->options.batch_schedules) {
-        p->batch_limit = p->options.batch_schedules;
-    }
     return STATUS_OK;
 }
 
@@ -242,10 +272,13 @@ static enum status entry_blame(struct planning *p, size_t index, struct error *w
 
 enum status planning_write_batch(struct planning *p, struct error *err)
 {
-    struct ranges r = {.write = entries_write, .blame = entry_blame, .name = entry_name};
-    ranges_push(&r, 0, p->batch->count);
+    struct ranges r = {.write = entries_write,
+                       .blame = entry_blame,
+                       .name = entry_name,
+                       .limit = &p->batch_limit,
+                       .most = p->options.batch_schedules};
     p->next_known = p->next_known && p->batch->count == 0;
-    return ranges_write(p, &r, err);
+    return rows_write(p, &r, p->batch->count, err);
 }
 
 static const char *take_in_name(const struct planning *p, size_t index)
@@ -269,7 +302,7 @@ static enum status take_in_write(struct planning *p, size_t begin, size_t end, s
         const struct take_in_row *row = &p->take_in[i];
         const char *name = row->change->schedule;
         if (!written.written[i - begin]) {
-            rest_skip(&p->rest, name, clock_now());
+            row_skip(p, name);
             continue;
         }
         rest_forget(&p->rest, name);
@@ -294,6 +327,7 @@ static enum status take_in_blame(struct planning *p, size_t index, struct error 
     bool again = row->problem[0] == '\0';
     (void)snprintf(row->problem, sizeof row->problem, "%.*s", (int)sizeof row->problem - 1,
                    why->text);
+    text_trim(row->problem);
     row->where.next = (struct firing){0};
     row->where.has_form = row->change->key_form[0] != '\0' && row->where.has_form;
     enum status s = again ? take_in_write(p, index, index + 1, err) : STATUS_INVALID;
@@ -309,11 +343,14 @@ static enum status take_in_blame(struct planning *p, size_t index, struct error 
 enum status planning_write_take_in(struct planning *p, size_t count, size_t *ret_taken,
                                    struct error *err)
 {
-    struct ranges r = {.write = take_in_write, .blame = take_in_blame, .name = take_in_name};
+    struct ranges r = {.write = take_in_write,
+                       .blame = take_in_blame,
+                       .name = take_in_name,
+                       .limit = &p->take_in_limit,
+                       .most = PLAN_SCHEDULES_MAX};
     uint64_t before = p->writes;
-    ranges_push(&r, 0, count);
     p->next_known = p->next_known && count == 0;
-    enum status s = ranges_write(p, &r, err);
+    enum status s = rows_write(p, &r, count, err);
     *ret_taken = (size_t)(p->writes - before);
     return s;
 }

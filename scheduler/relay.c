@@ -56,7 +56,7 @@ static void *relay_run(void *argument)
 {
     struct relay *r = argument;
     struct relay_work w;
-    struct error err;
+    struct error err = {.text = ""};
     thread_name("relay");
     if (relay_work_begin(&w, &r->options, &err) != STATUS_OK) {
         log_event(LOG_LEVEL_ERROR, "relay cannot run", "scope=%s error=%s",

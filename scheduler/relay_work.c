@@ -10,7 +10,8 @@
 
 #define REPORTS_MAX         256
 #define ACK_WAIT_MS         10   /* deliveries are collected so long, or until OUTBOX_ACK_MAX */
-#define FETCH_IDLE_MS       2000 /* without a wake-up: covers a lost hint */
+#define LOCKED_MS           1000 /* a delivered row that another session holds is asked for again */
+#define FETCH_IDLE_MS       10000 /* without a wake-up: covers a lost hint; pulling is sooner */
 #define LEASE_WAIT_MS       100
 #define WARM_MS             1000
 #define MESSAGE_TIMEOUT_MS  30000 /* shorter than any alarm about a stuck row */
@@ -137,20 +138,38 @@ static bool store_ready(struct relay_work *w)
     return store_went_well(w, s, &why);
 }
 
+static bool is_among(const int64_t *ids, size_t count, int64_t id)
+{
+    size_t i = 0;
+    while (i < count && ids[i] != id) {
+        i++;
+    }
+    return i < count;
+}
+
 static void acks_send(struct relay_work *w)
 {
     int64_t ids[OUTBOX_ACK_MAX];
+    int64_t stays[OUTBOX_ACK_MAX];
     while (window_delivered_count(w->window) > 0 && lease_is_held(w) && store_ready(w)) {
         size_t n = window_deliveries(w->window, ids, OUTBOX_ACK_MAX);
+        size_t staying = n;
+        memcpy(stays, ids, n * sizeof ids[0]);
         struct store_call call = call_make(w);
         struct error why = {0};
-        if (!store_went_well(w, store_outbox_ack(&call, ids, n, &why), &why)) {
+        if (!store_went_well(w, store_outbox_ack(&call, stays, &staying, &why), &why)) {
             return;
         }
         for (size_t i = 0; i < n; i++) {
-            window_gone(w->window, ids[i]);
+            if (!is_among(stays, staying, ids[i])) {
+                window_gone(w->window, ids[i]);
+            }
         }
-        w->counters.deleted += n;
+        w->counters.deleted += n - staying;
+        if (staying > 0) {
+            w->ack_at = instant_add_ms(clock_now(), LOCKED_MS);
+            return;
+        }
     }
     w->ack_at = INSTANT_NEVER;
 }
@@ -162,10 +181,14 @@ static void row_bury(struct relay_work *w, int64_t id, const char *reason)
         return; /* it stays set aside and gets its turn alone again */
     }
     struct store_call call = call_make(w);
-    if (!store_went_well(w, store_outbox_bury(&call, id, reason, &why), &why)) {
+    bool buried = false;
+    if (!store_went_well(w, store_outbox_bury(&call, id, reason, &buried, &why), &why)) {
         return;
     }
     window_gone(w->window, id);
+    if (!buried) {
+        return; /* if it is still there, it is fetched and refused again */
+    }
     w->counters.buried++;
     log_event(LOG_LEVEL_WARN, "message buried; its job runs by pull",
               "scope=%s outbox_id=%" PRId64 " reason=%s", w->options->authority.scope, id,

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "loop_name.h"
 #include "process_metrics.h"
 
 #define PREFIX "report_scheduler_"
@@ -91,8 +92,8 @@ const struct metric_family SCHEDULER_FAMILIES[SCHEDULER_METRICS] = {
     [SCHEDULER_STALL] =
         {.name = "report_scheduler_loop_stall_seconds",
          .kind = METRIC_GAUGE,
-         .help = "Longest time within the last one to two minutes that a loop (coord, scope, "
-                 "relay) did not turn although it should have, the present one included.",
+         .help = "Longest time within the last one to two minutes that a loop (coordination, "
+                 "scope, relay) did not turn although it should have, the present one included.",
          .labels = {"loop", "scope"}},
     [SCHEDULER_PLANNED] = {.name = "report_scheduler_planned_total",
                            .kind = METRIC_COUNTER,
@@ -260,6 +261,12 @@ const struct metric_family SCHEDULER_FAMILIES[SCHEDULER_METRICS] = {
                                   .kind = METRIC_GAUGE,
                                   .help = "Age of the oldest of them; 0: none waits.",
                                   .labels = {"scope"}},
+    [SCHEDULER_UNSERVED_SCOPES] =
+        {.name = "report_scheduler_unserved_scopes",
+         .kind = METRIC_GAUGE,
+         .help = "Scopes of the installation, whichever replica serves them, with schedules that "
+                 "nobody has led for minutes; counting stops at 1000.",
+         .labels = {"scope"}},
     [SCHEDULER_HOLDS] = {.name = "report_scheduler_holds",
                          .kind = METRIC_GAUGE,
                          .help = "Holds in force on the scope or the installation.",
@@ -356,8 +363,8 @@ void scope_metrics_set(const struct scope_snapshot *view, instant now)
     set_or_clear(scheduler_metric(SCHEDULER_AHEAD, scope, NULL), view->state == LIFECYCLE_FOLLOWING,
                  view->ahead);
     metric_set(scheduler_metric(SCHEDULER_FAILURES, scope, NULL), view->failures);
-    metric_set(scheduler_metric(SCHEDULER_STALL, "scope", scope), view->stall_s);
-    set_or_clear(scheduler_metric(SCHEDULER_STALL, "relay", scope), view->has_relay,
+    metric_set(scheduler_metric(SCHEDULER_STALL, LOOP_SCOPE, scope), view->stall_s);
+    set_or_clear(scheduler_metric(SCHEDULER_STALL, LOOP_RELAY, scope), view->has_relay,
                  view->relay_stall_s);
 }
 
@@ -393,7 +400,7 @@ void relay_metrics_end(const char *scope)
 {
     metric_clear(scheduler_metric(SCHEDULER_IN_FLIGHT, scope, NULL));
     metric_clear(scheduler_metric(SCHEDULER_KAFKA_REACHABLE, scope, NULL));
-    metric_clear(scheduler_metric(SCHEDULER_STALL, "relay", scope));
+    metric_clear(scheduler_metric(SCHEDULER_STALL, LOOP_RELAY, scope));
 }
 
 void scheduler_metrics_print(FILE *to)

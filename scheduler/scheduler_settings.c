@@ -53,9 +53,8 @@ static const struct setting scheduler_table[] = {
      .fallback = "",
      .form = form_absolute_path,
      .around = around_secret_file,
-     .why =
-         "File (mode 0600) with the bearer token that POST /requests must bring; the same on all "
-         "replicas. Empty: requests that change something are refused."},
+     .why = "File (mode 0600) with the bearer token that /requests must bring; the same on all "
+            "replicas. Empty: requests over HTTP are refused."},
     SHARED_HTTP_TLS_CERTIFICATE_FILE(struct scheduler_settings),
     SHARED_HTTP_TLS_KEY_FILE(struct scheduler_settings),
     {.key = "zookeeper",

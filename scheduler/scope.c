@@ -22,6 +22,19 @@ void scope_mark_turn(struct scope *s)
     atomic_store_explicit(&s->turned_ns, clock_now().ns, memory_order_release);
 }
 
+/* There is a word for every state that waits for somebody else. */
+static const char *problem_now(const struct scope *s)
+{
+    if (s->suspended) {
+        return "ZooKeeper does not answer and the session is suspended; more than half of its "
+               "servers must be up and reachable";
+    }
+    if (s->problem[0] == '\0' && s->life.state == LIFECYCLE_CONNECTING) {
+        return "no session with ZooKeeper yet";
+    }
+    return s->problem;
+}
+
 static void publish(struct scope *s)
 {
     (void)pthread_mutex_lock(&s->view_mutex);
@@ -32,7 +45,9 @@ static void publish(struct scope *s)
     s->view.generation = s->authority.generation;
     s->view.ahead = s->ahead;
     s->view.failures = s->failures;
-    (void)snprintf(s->view.problem, sizeof s->view.problem, "%s", s->problem);
+    s->view.suspended = s->suspended;
+    (void)snprintf(s->view.problem, sizeof s->view.problem, "%s", problem_now(s));
+    text_trim(s->view.problem);
     (void)pthread_mutex_unlock(&s->view_mutex);
 }
 
@@ -41,7 +56,9 @@ void scope_set_problem(struct scope *s, const char *what, const struct error *er
 {
     char text[sizeof s->problem] = "";
     if (what != NULL) {
-        (void)snprintf(text, sizeof text, "%s: %.200s", what, err == NULL ? "" : err->text);
+        bool why = err != NULL && err->text[0] != '\0';
+        (void)snprintf(text, sizeof text, "%s%s%.200s", what, why ? ": " : "",
+                       why ? err->text : "");
     }
     if (strcmp(text, s->problem) == 0) {
         return;
@@ -56,6 +73,18 @@ void scope_set_problem(struct scope *s, const char *what, const struct error *er
     publish(s);
 }
 
+/* The row's own reason: the one in s->life may be of an earlier leadership. */
+static void log_step(const struct scope *s, const struct lifecycle_outcome *outcome)
+{
+    enum lifecycle_reason reason = outcome->row->reason;
+    bool why = reason != LIFECYCLE_REASON_NONE;
+    log_event(LOG_LEVEL_INFO, "lifecycle", "scope=%s from=%s to=%s why=%s%s%s generation=%" PRId64,
+              s->options.name, lifecycle_state_name(outcome->from),
+              lifecycle_state_name(s->life.state), log_quote(outcome->row->comment).text,
+              why ? " reason=" : "", why ? lifecycle_reason_name(reason) : "",
+              s->authority.generation);
+}
+
 static void feed_one(struct scope *s, enum lifecycle_event event)
 {
     struct lifecycle_outcome outcome = lifecycle_step(&s->life, event);
@@ -68,11 +97,7 @@ static void feed_one(struct scope *s, enum lifecycle_event event)
         scope_metrics_step(s->options.name, outcome.row,
                            metric_seconds_since(before, s->state_since));
         s->work_at = s->state_since;
-        log_event(LOG_LEVEL_INFO, "lifecycle",
-                  "scope=%s from=%s to=%s why=%s reason=%s generation=%" PRId64, s->options.name,
-                  lifecycle_state_name(outcome.from), lifecycle_state_name(s->life.state),
-                  log_quote(outcome.row->comment).text, lifecycle_reason_name(s->life.reason),
-                  s->authority.generation);
+        log_step(s, &outcome);
     }
     scope_carry_out(s, &outcome);
     publish(s);
@@ -102,6 +127,13 @@ static void on_rank(struct scope *s, const struct coord_event *e)
     publish(s);
 }
 
+/* In every state: a follower stays one meanwhile, and cannot take over. */
+static void suspended_set(struct scope *s, bool suspended)
+{
+    s->suspended = suspended;
+    publish(s);
+}
+
 static void take_event(struct scope *s, const struct coord_event *e)
 {
     bool mine = e->session == s->session && e->attempt == s->attempt;
@@ -109,9 +141,11 @@ static void take_event(struct scope *s, const struct coord_event *e)
     case COORD_SESSION_UP:
         s->session = e->session;
         (void)snprintf(s->ensemble, sizeof s->ensemble, "%s", e->ensemble);
+        suspended_set(s, false);
         return; /* fed to the lifecycle when it awaits it, see scope_work */
     case COORD_SESSION_LOST:
         s->session = 0;
+        suspended_set(s, false);
         if (e->text[0] != '\0') {
             struct error err;
             (void)error_set(&err, STATUS_AGAIN, "%s", e->text);
@@ -120,9 +154,11 @@ static void take_event(struct scope *s, const struct coord_event *e)
         scope_feed(s, LIFECYCLE_EV_SESSION_LOST);
         return;
     case COORD_SUSPENDED:
+        suspended_set(s, true);
         scope_feed(s, LIFECYCLE_EV_SUSPENDED);
         return;
     case COORD_RESUMED:
+        suspended_set(s, false);
         scope_feed(s, LIFECYCLE_EV_RESUMED);
         return;
     case COORD_ENROLLED:

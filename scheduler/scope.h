@@ -74,6 +74,7 @@ struct scope_snapshot {
     unsigned ahead;    /* candidates before us, while FOLLOWING */
     unsigned failures; /* fruitless tries in a row */
     char problem[256]; /* last error, "" when none stands */
+    bool suspended;    /* ZooKeeper does not answer: the session may live or not */
     bool has_database; /* a connection that answered when it was last used */
     bool has_relay;    /* only a leader has one; false: `relay` is zero */
     struct relay_snapshot relay;

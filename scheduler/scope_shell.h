@@ -43,6 +43,7 @@ struct scope {
     enum lifecycle_event follow_up; /* an event that carrying out a command produced */
     bool has_follow_up;
     uint32_t session; /* coord's number; 0: none */
+    bool suspended;   /* ZooKeeper does not answer; the session may live or not */
     char ensemble[COORD_ENSEMBLE_MAX];
     uint32_t attempt;
     bool meet_wanted, withdraw_sent;
@@ -56,10 +57,11 @@ struct scope {
     unsigned failures, store_failures, prepare_failures;
     instant backoff_until;
     instant store_retry_at;
-    instant healthy_at;  /* last successful statement, or when we began to care */
-    instant work_at;     /* the state's own next wish */
-    instant state_since; /* entering the state */
-    instant state_until; /* bound of the state's work, where it has one */
+    struct error store_trouble; /* why there is no connection */
+    instant healthy_at;         /* last successful statement, or when we began to care */
+    instant work_at;            /* the state's own next wish */
+    instant state_since;        /* entering the state */
+    instant state_until;        /* bound of the state's work, where it has one */
     instant prepare_began;
     instant look_at; /* when to look at the fence row again */
     instant ping_at;
@@ -80,8 +82,9 @@ instant scope_statement_deadline(const struct scope *s);
 /* Does the lease hold now? Asked before each statement that leads (I8). */
 bool scope_may_decide(const struct scope *s);
 /* Have a working connection, opening one when it is time to (store_retry_at).
- * Returns: OK; FENCED: ours is not the accepted generation any more; others: not now. */
-MUST_USE enum status scope_have_store(struct scope *s);
+ * Returns: OK; FENCED: ours is not the accepted generation any more; others: not now. err, always:
+ * why the last try failed. */
+MUST_USE enum status scope_have_store(struct scope *s, struct error *err);
 void scope_close_store(struct scope *s);
 void scope_database_works(struct scope *s);
 /* A statement failed: remember why; the caller decides by the status. */

@@ -66,14 +66,17 @@ static enum status store_prepare(struct scope *s, struct store *store, struct er
 
 /* Have a working connection, opening one when it is time to. FENCED: ours is not the accepted
  * generation any more. */
-enum status scope_have_store(struct scope *s)
+enum status scope_have_store(struct scope *s, struct error *err)
 {
-    struct error err = {.text = ""};
     if (s->store != NULL && !store_is_broken(s->store)) {
         return STATUS_OK;
     }
-    set_store(s, NULL);
+    if (s->store != NULL) {
+        (void)error_set(&s->store_trouble, STATUS_AGAIN, "the connection was lost");
+        set_store(s, NULL);
+    }
     if (instant_before(clock_now(), s->store_retry_at)) {
+        *err = s->store_trouble;
         return STATUS_AGAIN;
     }
     const struct store_options options = {.conninfo = s->options.conninfo,
@@ -82,9 +85,9 @@ enum status scope_have_store(struct scope *s)
                                           .role = STORE_SCHEDULER,
                                           .identity = &s->identity};
     struct store *store = NULL;
-    enum status status = store_open(&options, scope_in_ms(s->options.connect_ms), &store, &err);
+    enum status status = store_open(&options, scope_in_ms(s->options.connect_ms), &store, err);
     if (status == STATUS_OK) {
-        status = store_prepare(s, store, &err);
+        status = store_prepare(s, store, err);
     }
     scope_mark_turn(s);
     if (status == STATUS_OK) {
@@ -95,10 +98,11 @@ enum status scope_have_store(struct scope *s)
         return STATUS_OK;
     }
     store_close(store);
+    s->store_trouble = *err;
     s->store_failures++;
     s->store_retry_at = scope_in_ms(backoff_ms(&store_backoff, s->store_failures, random_number()));
     if (status != STATUS_FENCED) {
-        scope_set_problem(s, "no database", &err);
+        scope_set_problem(s, "no database", err);
     }
     return status;
 }
@@ -109,6 +113,7 @@ void scope_statement_failed(struct scope *s, const char *what, const struct erro
     scope_set_problem(s, what, err);
     s->work_at = scope_in_ms(SCOPE_RETRY_MS);
     if (s->store != NULL && store_is_broken(s->store)) {
+        s->store_trouble = *err;
         set_store(s, NULL);
         s->store_retry_at = s->work_at;
     }

@@ -8,6 +8,7 @@
 #include "store_fence.h"
 
 #define HOLD_LOOK_MS         1000 /* HELD looks at the database every second */
+#define LEADER_LOOK_MS       1500 /* an idle leader asks the server less than once a second in all */
 #define PREPARE_FAILURES_MAX 5
 #define TERMINATE_MS         3000
 
@@ -26,8 +27,9 @@ static enum status look(struct scope *s, bool *ret_held, struct error *err)
     if (meeting == FENCE_ENSEMBLE_UNKNOWN) {
         (void)error_set(
             err, STATUS_HELD,
-            "ensemble_unknown: the database belongs to another ZooKeeper ensemble than "
-            "\"%s\"; connect to that one (adopting a rebuilt ensemble is not built yet)",
+            "ensemble_unknown: this ZooKeeper ensemble is \"%s\", and the database belongs to "
+            "another; connect to the one in table reports.ensemble, or adopt this one if it was "
+            "rebuilt: docs/operations.md, \"HELD: ensemble_unknown\"",
             s->ensemble);
         *ret_held = true;
         return STATUS_OK;
@@ -57,7 +59,7 @@ static instant look_again(struct scope *s)
     }
     struct error err = {.text = ""};
     bool held = false;
-    enum status status = scope_have_store(s);
+    enum status status = scope_have_store(s, &err);
     if (status != STATUS_OK) {
         return instant_max(s->store_retry_at, scope_in_ms(1));
     }
@@ -99,7 +101,7 @@ static instant work_following(struct scope *s)
 {
     struct error err = {.text = ""};
     utc_us now = {0};
-    if (scope_have_store(s) != STATUS_OK) {
+    if (scope_have_store(s, &err) != STATUS_OK) {
         return instant_max(s->store_retry_at, scope_in_ms(1));
     }
     if (instant_before(clock_now(), s->ping_at)) {
@@ -141,7 +143,7 @@ static instant work_establishing(struct scope *s)
     if (!scope_may_decide(s)) {
         return scope_in_ms(SCOPE_RETRY_MS); /* the event that says why is on its way */
     }
-    if (scope_have_store(s) != STATUS_OK) {
+    if (scope_have_store(s, &err) != STATUS_OK) {
         return instant_max(s->store_retry_at, scope_in_ms(1));
     }
     s->established = true; /* from here on it may be */
@@ -200,7 +202,7 @@ static instant work_preparing(struct scope *s)
     if (instant_before(clock_now(), s->work_at)) {
         return s->work_at;
     }
-    enum status status = scope_have_store(s);
+    enum status status = scope_have_store(s, &err);
     if (status == STATUS_OK) {
         status = s->planning == NULL ? error_set(&err, STATUS_FATAL, "out of memory")
                                      : planning_prepare(s->planning, &s->authority, s->store, &err);
@@ -248,7 +250,7 @@ static enum status look_at_fence(struct scope *s, struct error *err)
     if (instant_before(clock_now(), s->look_at)) {
         return STATUS_OK;
     }
-    s->look_at = scope_in_ms(HOLD_LOOK_MS);
+    s->look_at = scope_in_ms(LEADER_LOOK_MS);
     enum status status =
         fence_read(s->store, s->options.name, scope_statement_deadline(s), &row, err);
     if (status != STATUS_OK) {
@@ -268,7 +270,7 @@ static enum status look_at_fence(struct scope *s, struct error *err)
 
 static enum status plan(struct scope *s, struct error *err)
 {
-    enum status status = scope_have_store(s);
+    enum status status = scope_have_store(s, err);
     if (status != STATUS_OK) {
         s->work_at = instant_max(s->store_retry_at, scope_in_ms(1));
         return status;
@@ -331,7 +333,7 @@ static instant work_releasing(struct scope *s)
 {
     struct error err = {.text = ""};
     if (s->established) {
-        enum status status = scope_have_store(s);
+        enum status status = scope_have_store(s, &err);
         if (status == STATUS_OK) {
             status = fence_release(s->store, &s->authority, lifecycle_reason_name(s->life.reason),
                                    scope_statement_deadline(s), &err);

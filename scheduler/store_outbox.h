@@ -4,6 +4,7 @@
 #ifndef RS_STORE_OUTBOX_H
 #define RS_STORE_OUTBOX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,14 +30,16 @@ MUST_USE enum status store_outbox_fetch(const struct store_call *call, int64_t l
                                         struct outbox_row *ret_rows, size_t *ret_count,
                                         struct error *err);
 
-/* Delete rows that Kafka has acknowledged; ones that are gone already are fine. Returns: OK;
+/* Delete rows that Kafka has acknowledged; ones that are gone already are fine. ids, count: then
+ * those that stay, since another session holds their rows; acknowledge them again. Returns: OK;
  * FENCED; AGAIN; TIMEOUT (the effect is unknown: ask again). */
-MUST_USE enum status store_outbox_ack(const struct store_call *call, const int64_t *ids,
-                                      size_t count, struct error *err);
+MUST_USE enum status store_outbox_ack(const struct store_call *call, int64_t *ids, size_t *count,
+                                      struct error *err);
 
-/* Move one row that cannot be published to outbox_dead. Returns: as ack. */
+/* Move one row that cannot be published to outbox_dead. Not buried: it is gone already, or another
+ * session holds it. Returns: as ack. */
 MUST_USE enum status store_outbox_bury(const struct store_call *call, int64_t id,
-                                       const char *reason, struct error *err);
+                                       const char *reason, bool *ret_buried, struct error *err);
 
 /* Drop the oldest rows beyond `keep`, a bounded number at a time: their jobs are served by the
  * pull path. Returns: as ack. */

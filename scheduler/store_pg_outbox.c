@@ -58,33 +58,52 @@ enum status store_outbox_fetch(const struct store_call *call, int64_t low, size_
     return STATUS_OK;
 }
 
-enum status store_outbox_ack(const struct store_call *call, const int64_t *ids, size_t count,
+static size_t stays_read(const PGresult *r, int64_t *ids, size_t most)
+{
+    size_t n = 0;
+    for (int i = 0; i < PQntuples(r) && n < most; i++) {
+        if (PQgetisnull(r, i, 1) == 0) {
+            ids[n++] = store_pg_int(r, i, 1);
+        }
+    }
+    return n;
+}
+
+enum status store_outbox_ack(const struct store_call *call, int64_t *ids, size_t *count,
                              struct error *err)
 {
+    static const char sql[] =
+        "SELECT a.verdict, s.id FROM reports.outbox_ack($1, $2::bigint, $3::bigint, $4::uuid, "
+        "$5::bigint[]) a LEFT JOIN LATERAL unnest(a.stays) AS s (id) ON true";
     struct store_pg_array list = {0};
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < *count; i++) {
         store_pg_array_add_int(&list, ids[i]);
     }
     struct authority_text text;
     const char *values[AUTHORITY_VALUES + 1];
     authority_values(call->authority, &text, values);
     values[4] = store_pg_array_text(&list);
-    enum status s = STATUS_OK;
-    if (values[4] == NULL) {
-        s = error_set(err, STATUS_AGAIN, "out of memory");
-    } else {
-        s = verdict_query(call,
-                          "SELECT verdict FROM reports.outbox_ack($1, $2::bigint, $3::bigint, "
-                          "$4::uuid, $5::bigint[])",
-                          5, values, err);
-    }
+    PGresult *r = NULL;
+    enum status s = values[4] == NULL
+                        ? error_set(err, STATUS_AGAIN, "out of memory")
+                        : store_pg_query(call->store, sql, 5, values, call->deadline, &r, err);
     store_pg_array_free(&list);
+    if (s == STATUS_OK) {
+        s = verdict_status(PQgetvalue(r, 0, 0), err);
+        if (s == STATUS_OK) {
+            *count = stays_read(r, ids, *count);
+        }
+        PQclear(r);
+    }
     return s;
 }
 
 enum status store_outbox_bury(const struct store_call *call, int64_t id, const char *reason,
-                              struct error *err)
+                              bool *ret_buried, struct error *err)
 {
+    static const char sql[] =
+        "SELECT verdict, buried FROM reports.outbox_bury($1, $2::bigint, $3::bigint, $4::uuid, "
+        "ARRAY[$5::bigint], ARRAY[$6::text])";
     struct authority_text text;
     char number[24];
     const char *values[AUTHORITY_VALUES + 2];
@@ -92,10 +111,16 @@ enum status store_outbox_bury(const struct store_call *call, int64_t id, const c
     (void)snprintf(number, sizeof number, "%" PRId64, id);
     values[4] = number;
     values[5] = reason;
-    return verdict_query(call,
-                         "SELECT verdict FROM reports.outbox_bury($1, $2::bigint, $3::bigint, "
-                         "$4::uuid, ARRAY[$5::bigint], ARRAY[$6::text])",
-                         6, values, err);
+    PGresult *r = NULL;
+    enum status s = store_pg_query(call->store, sql, 6, values, call->deadline, &r, err);
+    if (s == STATUS_OK) {
+        s = verdict_status(PQgetvalue(r, 0, 0), err);
+        if (s == STATUS_OK) {
+            *ret_buried = store_pg_int(r, 0, 1) > 0;
+        }
+        PQclear(r);
+    }
+    return s;
 }
 
 enum status store_outbox_trim(const struct store_call *call, int64_t keep, int64_t *ret_dropped,

@@ -110,16 +110,18 @@ static void due_rows_fill(const PGresult *r, struct due_rows *rows)
     }
 }
 
-enum status store_due(const struct store_call *call, size_t limit, struct due_rows *ret_rows,
-                      struct error *err)
+enum status store_due(const struct store_call *call, size_t limit, size_t offset,
+                      struct due_rows *ret_rows, struct error *err)
 {
     char count[24];
+    char skip[24];
     (void)snprintf(count, sizeof count, "%zu", limit < ret_rows->max ? limit : ret_rows->max);
-    const char *values[] = {call->authority->scope, count};
+    (void)snprintf(skip, sizeof skip, "%zu", offset);
+    const char *values[] = {call->authority->scope, count, skip};
     PGresult *r = NULL;
-    enum status s =
-        store_pg_query(call->store, "SELECT " DUE_COLUMNS " FROM reports.due($1, $2::integer)", 2,
-                       values, call->deadline, &r, err);
+    enum status s = store_pg_query(
+        call->store, "SELECT " DUE_COLUMNS " FROM reports.due($1, $2::integer, $3::integer)", 3,
+        values, call->deadline, &r, err);
     if (s == STATUS_OK) {
         due_rows_fill(r, ret_rows);
         PQclear(r);
@@ -245,22 +247,23 @@ static void change_row_fill(const PGresult *r, int i, struct change_row *c)
     c->has_next = PQgetisnull(r, i, 19) == 0;
     c->next_nominal = (struct local_time){store_pg_int(r, i, 19)};
     store_pg_text(r, i, 20, c->highest_key, sizeof c->highest_key);
+    c->has_last = PQgetisnull(r, i, 21) == 0;
+    c->last_nominal = (struct local_time){store_pg_int(r, i, 21)};
 }
 
-enum status store_changes(const struct store_call *call, size_t limit, struct change_rows *ret_rows,
-                          struct error *err)
+enum status store_changes(const struct store_call *call, const char *after,
+                          struct change_rows *ret_rows, struct error *err)
 {
     static const char sql[] =
         "SELECT schedule, change_id, new_version, effective_from, ended, kind, rule, time_zone, "
         "anchor, starts_at, ends_at, step, next_fire_at, last_fire_at, key_form, problem, "
-        "database_now, paused, was_paused, next_nominal_s, highest_key "
-        "FROM reports.changes($1, $2::integer)";
+        "database_now, paused, was_paused, next_nominal_s, highest_key, last_nominal_s "
+        "FROM reports.changes($1, $2::integer, $3)";
     char count[24];
-    limit = limit < ret_rows->max ? limit : ret_rows->max;
-    (void)snprintf(count, sizeof count, "%zu", limit);
-    const char *values[] = {call->authority->scope, count};
+    (void)snprintf(count, sizeof count, "%zu", ret_rows->max);
+    const char *values[] = {call->authority->scope, count, after};
     PGresult *r = NULL;
-    enum status s = store_pg_query(call->store, sql, 2, values, call->deadline, &r, err);
+    enum status s = store_pg_query(call->store, sql, 3, values, call->deadline, &r, err);
     if (s != STATUS_OK) {
         return s;
     }
@@ -293,20 +296,27 @@ enum status store_mark_problem(const struct store_call *call, const char *schedu
                          7, values, err);
 }
 
-enum status store_tend(const struct store_call *call, size_t limit, struct tended *ret_tended,
-                       struct error *err)
+enum status store_tend(const struct store_call *call, size_t limit, struct tend_clock clock,
+                       struct tended *ret_tended, struct error *err)
 {
     static const char sql[] =
-        "SELECT verdict, released, reaped, held_back, running, next_release, database_now "
-        "FROM reports.tend($1, $2::bigint, $3::bigint, $4::uuid, $5::integer)";
+        "SELECT verdict, released, reaped, held_back, running, next_release, database_now, "
+        "stepped, beaten FROM reports.tend($1, $2::bigint, $3::bigint, $4::uuid, $5::integer, "
+        "$6::timestamptz, $7::timestamptz)";
     struct authority_text text;
     char count[24];
-    const char *values[AUTHORITY_VALUES + 1];
+    char from[STORE_PG_TIME_MAX];
+    char to[STORE_PG_TIME_MAX];
+    const char *values[AUTHORITY_VALUES + 3];
     authority_values(call->authority, &text, values);
     (void)snprintf(count, sizeof count, "%zu", limit);
     values[4] = count;
+    store_pg_time_format(clock.from, from);
+    store_pg_time_format(clock.to, to);
+    values[5] = utc_is_none(clock.from) ? NULL : from;
+    values[6] = utc_is_none(clock.to) ? NULL : to;
     PGresult *r = NULL;
-    enum status s = store_pg_query(call->store, sql, 5, values, call->deadline, &r, err);
+    enum status s = store_pg_query(call->store, sql, 7, values, call->deadline, &r, err);
     if (s != STATUS_OK) {
         return s;
     }
@@ -319,6 +329,8 @@ enum status store_tend(const struct store_call *call, size_t limit, struct tende
             .running = store_pg_int(r, 0, 4),
             .next_release = cell_time(r, 0, 5, NULL),
             .now = cell_time(r, 0, 6, NULL),
+            .stepped = store_pg_bool(r, 0, 7),
+            .beaten = store_pg_bool(r, 0, 8),
         };
     }
     PQclear(r);

@@ -146,9 +146,13 @@ enum status request_states(struct store *store, const char (*ids)[UUID_TEXT_MAX]
 enum status request_read(struct store *store, const char *id, instant deadline,
                          struct request_record *ret_record, struct error *err)
 {
-    static const char sql[] = "SELECT id, state, answer, kind, scope, subject, argument, "
-                              "requested_at, answered_at, job_id FROM reports.request "
-                              "WHERE id = $1::uuid";
+    /* Times as all JSON here has them; a request beyond its deadline is never carried out. */
+    static const char sql[] =
+        "SELECT id, CASE WHEN state = 'pending' AND deadline < clock_timestamp() "
+        "THEN 'expired' ELSE state END, answer, kind, scope, subject, argument, "
+        "to_char(requested_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"'), "
+        "to_char(answered_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"'), job_id "
+        "FROM reports.request WHERE id = $1::uuid";
     const char *values[] = {id};
     PGresult *r = NULL;
     enum status s = store_pg_query(store, sql, 1, values, deadline, &r, err);

@@ -57,8 +57,9 @@ struct due_rows {
     utc_us now; /* the database's; UTC_NONE when there are no rows */
 };
 
-/* Schedules with something due, oldest first. Returns: OK, AGAIN, TIMEOUT, INVALID, CORRUPT. */
-MUST_USE enum status store_due(const struct store_call *call, size_t limit,
+/* Schedules with something due, oldest first, behind `offset` others. Returns: OK, AGAIN, TIMEOUT,
+ * INVALID, CORRUPT. */
+MUST_USE enum status store_due(const struct store_call *call, size_t limit, size_t offset,
                                struct due_rows *ret_rows, struct error *err);
 
 /* The same for named schedules, due or not, in any order. Returns: as store_due. */
@@ -96,6 +97,8 @@ struct change_row {
     char key_form[8];
     bool has_problem;
     bool was_paused; /* the version in force is paused */
+    bool has_last;
+    struct local_time last_nominal; /* of last_fire_at */
     bool has_next;
     struct local_time next_nominal;  /* of its next firing, also while that is withheld */
     char highest_key[KEY_MAX_BYTES]; /* see plan_edit */
@@ -108,8 +111,9 @@ struct change_rows {
     utc_us now;
 };
 
-/* Edits to take in, the oldest of each schedule, at most `limit`. Returns: as store_due. */
-MUST_USE enum status store_changes(const struct store_call *call, size_t limit,
+/* Edits to take in, the oldest of each schedule whose name comes after `after` ("": all), at most
+ * ret_rows->max. Returns: as store_due. */
+MUST_USE enum status store_changes(const struct store_call *call, const char *after,
                                    struct change_rows *ret_rows, struct error *err);
 
 /* Which of the candidates' keys the schedule's occurrences have: sets c->taken.
@@ -208,11 +212,19 @@ struct tended {
     int64_t held_back, running;
     utc_us next_release; /* UTC_NONE: none */
     utc_us now;
+    bool stepped; /* the database's clock is outside of the bounds: nothing was reaped */
+    bool beaten;  /* false: another session holds the row of the sign of life */
+};
+
+/* What the database's clock shows during the call, by CLOCK_BOOTTIME; UTC_NONE: not known. */
+struct tend_clock {
+    utc_us from, to;
 };
 
 /* Sign of life; release of retries; reaping of lapsed claims. Returns: OK; FENCED; AGAIN … */
 MUST_USE enum status store_tend(const struct store_call *call, size_t limit,
-                                struct tended *ret_tended, struct error *err);
+                                struct tend_clock clock, struct tended *ret_tended,
+                                struct error *err);
 
 /* OK: the scope's fence is ours and no hold stands; FENCED; HELD; AGAIN; TIMEOUT; CORRUPT. */
 MUST_USE enum status store_authority_check(const struct store_call *call, struct error *err);
