@@ -92,9 +92,11 @@ static const struct kafka_setting consumer_settings[] = {
     {"fetch.wait.max.ms", "250"},
     {"fetch.min.bytes", "1"},
     {"fetch.error.backoff.ms", "100"},
-    /* A small prefetch: otherwise one worker hoards what others could run. */
-    {"queued.min.messages", "200"},
-    {"queued.max.messages.kbytes", "1024"},
+    /* What is fetched early keeps nothing from others: a partition is one worker's anyway. But when
+     * this many wait, the library (before 2.2) looks a second later whether it should fetch again:
+     * more than are consumed in a second, and a bound on memory. */
+    {"queued.min.messages", "20000"},
+    {"queued.max.messages.kbytes", "16384"},
     {"check.crcs", "true"},
     {"isolation.level", "read_uncommitted"}, /* nothing here is transactional */
     {NULL, NULL},

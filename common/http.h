@@ -8,7 +8,8 @@
  *
  * Bounds: HTTP_CONNECTIONS_MAX connections; HTTP_STEP_MS to send a whole request, head and body,
  * and as long to take the answer or to stay idle between two requests, then the connection is cut,
- * however busy it looks. */
+ * however busy it looks. From HTTP_CONNECTIONS_CROWDED connections on they have
+ * HTTP_STEP_CROWDED_MS for each, so that idle ones cannot keep a probe out. */
 #ifndef RS_HTTP_H
 #define RS_HTTP_H
 
@@ -18,13 +19,15 @@
 #include "clock.h"
 #include "status.h"
 
-#define HTTP_CONNECTIONS_MAX 128
-#define HTTP_ROUTES_MAX      16
-#define HTTP_BODY_MAX        65536 /* bytes of a request's body */
-#define HTTP_HEAD_MAX        16384 /* bytes of its line and headers */
-#define HTTP_STEP_MS         10000
-#define HTTP_LOCATION_MAX    512
-#define HTTP_FILE_MAX        512 /* bytes of a path, with NUL */
+#define HTTP_CONNECTIONS_MAX     128
+#define HTTP_CONNECTIONS_CROWDED 96
+#define HTTP_ROUTES_MAX          16
+#define HTTP_BODY_MAX            65536 /* bytes of a request's body */
+#define HTTP_HEAD_MAX            16384 /* bytes of its line and headers */
+#define HTTP_STEP_MS             10000
+#define HTTP_STEP_CROWDED_MS     500
+#define HTTP_LOCATION_MAX        512
+#define HTTP_FILE_MAX            512 /* bytes of a path, with NUL */
 
 enum http_method {
     HTTP_GET, /* HEAD as well: the same answer without its body */
@@ -70,7 +73,7 @@ typedef enum http_when http_answer(void *context, const struct http_request *req
 struct http_route {
     const char *path; /* ends in '/' and is longer than "/": everything below it */
     enum http_method method;
-    bool guarded; /* it changes something: the bearer token is demanded */
+    bool guarded; /* the bearer token is demanded */
     http_answer *answer;
     void *context;
 };

@@ -18,22 +18,32 @@
 
 #define TURN_MS    1000
 #define LINGER_MS  500 /* at the stop, for answers that are on their way */
-#define BACKLOG    64
+#define BACKLOG    512 /* they wait here while it is crowded */
 #define STACK_SIZE (1u << 20)
 
 /* The loop ------------------------------------------------------------------------------------- */
+
+/* When it has had its time. Whoever only sits there must not keep probes out: near the bound a step
+ * has less time, though enough for a client that means it. */
+static instant link_end(const struct http_link *l, bool crowded)
+{
+    return crowded && l->deadline.ns != INSTANT_NEVER.ns
+               ? instant_add_ms(l->deadline, HTTP_STEP_CROWDED_MS - HTTP_STEP_MS)
+               : l->deadline;
+}
 
 /* Cut what has had its time. Returns when the next one has. */
 static instant cut_late(struct http_server *s, instant now)
 {
     instant next = INSTANT_NEVER;
+    bool crowded = s->link_count >= HTTP_CONNECTIONS_CROWDED;
     for (struct http_link *l = s->links.next; l != &s->links; l = l->next) {
-        if (!instant_before(now, l->deadline)) {
+        if (!instant_before(now, link_end(l, crowded))) {
             /* The library finds the end of the stream and closes; it owns the descriptor. */
             (void)shutdown(l->fd, SHUT_RDWR);
             l->deadline = INSTANT_NEVER;
         }
-        next = instant_min(next, l->deadline);
+        next = instant_min(next, link_end(l, crowded));
     }
     return next;
 }

@@ -23,6 +23,7 @@ struct http_server {
     struct MHD_Daemon *daemon;
     struct inbox *answers;  /* struct http_message; any thread posts */
     struct http_link links; /* head of the ring */
+    size_t link_count;
     struct http_route routes[HTTP_ROUTES_MAX];
     size_t route_count;
     bool has_token;

@@ -346,6 +346,7 @@ void http_on_connection(void *server, struct MHD_Connection *connection, void **
         }
         link->fd = info->connect_fd;
         link->deadline = instant_add_ms(clock_now(), HTTP_STEP_MS);
+        s->link_count++;
         link->previous = &s->links;
         link->next = s->links.next;
         s->links.next->previous = link;
@@ -356,6 +357,7 @@ void http_on_connection(void *server, struct MHD_Connection *connection, void **
         if (link->next != NULL) {
             link->next->previous = link->previous;
             link->previous->next = link->next;
+            s->link_count--;
         }
         free(link);
         *socket_context = NULL;

@@ -7,6 +7,8 @@
 #ifndef RS_LOG_H
 #define RS_LOG_H
 
+#include <stdint.h>
+
 #include "status.h"
 
 enum log_level {
@@ -23,8 +25,13 @@ void log_open(const char *program, enum log_level most);
 void log_level_set(enum log_level most);
 bool log_level_parse(const char *word, enum log_level *ret_level);
 
-/* Write one line. fields may be NULL. Lines over 2 KiB are cut. Thread: any. Blocks: on stderr. */
+/* Write one line. fields may be NULL. Lines over 2 KiB are cut. Thread: any. Blocks: after log_open
+ * for a moment when nobody reads stderr; then the line is dropped, and a later one says how many
+ * were. (A disk that hangs under a log file is not guarded against: log to the journal.) */
 void log_event(enum log_level level, const char *event, const char *fields, ...) PRINTF_LIKE(3, 4);
+
+/* Lines dropped so far. Thread: any. */
+uint64_t log_dropped(void);
 
 /* One quoted logfmt value: "..." with escapes, cut at the bound. The returned struct is a value,
  * use as log_quote(x).text within the full expression. NULL is written as "". */

@@ -45,6 +45,7 @@ static const struct metric_family dropped_family = {
 static void value_copy(char to[METRIC_VALUE_MAX], const char *from)
 {
     (void)snprintf(to, METRIC_VALUE_MAX, "%s", from == NULL ? "" : from);
+    text_trim(to);
 }
 
 static struct metric *series_find(const struct metric_family *family,

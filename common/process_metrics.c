@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "log.h"
 #include "version.h"
 
 static const double ACK_BOUNDS[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
@@ -27,6 +28,9 @@ const struct metric_family PROCESS_FAMILIES[PROCESS_METRICS] = {
     [PROCESS_OPEN_FDS] = {.name = "process_open_fds",
                           .kind = METRIC_GAUGE,
                           .help = "Open file descriptors."},
+    [PROCESS_LOG_DROPPED] = {.name = "report_log_lines_dropped_total",
+                             .kind = METRIC_COUNTER,
+                             .help = "Lines of the log that nobody took from stderr in time."},
     [PROCESS_DATABASE_SECONDS] =
         {.name = "report_database_call_seconds",
          .kind = METRIC_HISTOGRAM,
@@ -122,6 +126,7 @@ void process_metrics_collect(void *ignored)
     double start_s = 0;
     double bytes = 0;
     (void)ignored;
+    metric_set(get(PROCESS_LOG_DROPPED), (double)log_dropped());
     metric_set(metric_get(&PROCESS_FAMILIES[PROCESS_BUILD_INFO], RS_VERSION, NULL), 1);
     if (stat_read(&cpu_s, &start_s, &bytes)) {
         double boot = boot_time();

@@ -104,6 +104,25 @@ static void unknown_key_report(struct settings_judge *l, const struct scope_of_k
     judge_fault(l, c, key, "unknown key; remove the line (known here: %s)", known);
 }
 
+/* The scan renamed a key that stands in its group twice. True: told. */
+static bool repeat_report(struct settings_judge *l, const struct scope_of_keys *k,
+                          const config_setting_t *c)
+{
+    const char *name = config_setting_name(c);
+    const char *again = strstr(name, SETTINGS_AGAIN);
+    if (again == NULL) {
+        return false;
+    }
+    char first[KEY_TEXT_MAX];
+    char key[KEY_TEXT_MAX * 2];
+    (void)snprintf(first, sizeof first, "%.*s", (int)(again - name), name);
+    (void)snprintf(key, sizeof key, "%s%s", k->prefix, first);
+    const config_setting_t *before = config_setting_get_member(k->group, first);
+    judge_fault(l, c, key, "was given before, at line %d; keep one of the two lines",
+                before == NULL ? 0 : (int)config_setting_source_line(before));
+    return true;
+}
+
 /* ---- values ---- */
 
 static void group_load(struct settings_judge *l, const struct scope_of_keys *k);
@@ -307,6 +326,9 @@ static void group_load(struct settings_judge *l, const struct scope_of_keys *k)
     int n = config_setting_length(k->group);
     for (int i = 0; i < n; i++) {
         const config_setting_t *c = config_setting_get_elem(k->group, (unsigned)i);
+        if (repeat_report(l, k, c)) {
+            continue;
+        }
         const struct setting *s = setting_find(k, config_setting_name(c));
         (void)snprintf(key, sizeof key, "%s%s", k->prefix, config_setting_name(c));
         if (s == NULL) {

@@ -3,7 +3,9 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,11 +13,25 @@
 
 #define FILE_BYTES_MAX (1024 * 1024) /* beyond this it is some other file */
 
+#define KEYS_MAX    1024 /* beyond these bounds a repeated key is libconfig's to find */
+#define DEPTH_MAX   16
+#define AGAIN_BYTES 24
+
+struct key_seen {
+    const char *text;
+    size_t size;
+    unsigned group;
+};
+
 struct scan {
     const char *path;
     const char *in;
     char *out;
     int line;
+    unsigned groups[DEPTH_MAX]; /* the open ones, numbered as they come; [0] is the file */
+    unsigned group_count, depth;
+    struct key_seen keys[KEYS_MAX];
+    size_t key_count, again_count;
     struct error *err;
 };
 
@@ -43,6 +59,55 @@ static void copy_comment(struct scan *s)
         copy(s, end != NULL ? (size_t)(end + 2 - s->in) : strlen(s->in));
     } else {
         copy(s, strcspn(s->in, "\n"));
+    }
+}
+
+static unsigned group_now(const struct scan *s)
+{
+    return s->depth < DEPTH_MAX ? s->groups[s->depth] : UINT_MAX;
+}
+
+static void copy_brace(struct scan *s)
+{
+    if (*s->in == '{' && ++s->depth < DEPTH_MAX) {
+        s->groups[s->depth] = ++s->group_count;
+    } else if (*s->in == '}' && s->depth > 0) {
+        s->depth--;
+    }
+    copy(s, 1);
+}
+
+static bool key_was_seen(const struct scan *s, const struct key_seen *key)
+{
+    for (size_t i = 0; i < s->key_count; i++) {
+        const struct key_seen *k = &s->keys[i];
+        if (k->group == key->group && k->size == key->size &&
+            memcmp(k->text, key->text, k->size) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A key, or a word such as true. */
+static void copy_word(struct scan *s)
+{
+    struct key_seen key = {.text = s->in, .group = group_now(s)};
+    while (isalnum((unsigned char)*s->in) || (*s->in != '\0' && strchr("-_*", *s->in))) {
+        copy(s, 1);
+    }
+    key.size = (size_t)(s->in - key.text);
+    const char *behind = s->in + strspn(s->in, " \t\r\n");
+    if ((*behind != '=' && *behind != ':') || key.group == UINT_MAX) {
+        return;
+    }
+    if (!key_was_seen(s, &key)) {
+        if (s->key_count < KEYS_MAX) {
+            s->keys[s->key_count++] = key;
+        }
+    } else if (s->again_count < KEYS_MAX) {
+        int n = snprintf(s->out, AGAIN_BYTES, SETTINGS_AGAIN "%zu", ++s->again_count);
+        s->out += n > 0 ? n : 0;
     }
 }
 
@@ -81,9 +146,9 @@ static enum status prepare(struct scan *s)
         } else if (c == '#' || (c == '/' && (s->in[1] == '/' || s->in[1] == '*'))) {
             copy_comment(s);
         } else if (isalpha((unsigned char)c) || c == '*' || c == '_') {
-            while (isalnum((unsigned char)*s->in) || (*s->in != '\0' && strchr("-_*", *s->in))) {
-                copy(s, 1);
-            }
+            copy_word(s);
+        } else if (c == '{' || c == '}') {
+            copy_brace(s);
         } else if (isdigit((unsigned char)c) || sign) {
             enum status status = copy_number(s);
             if (status != STATUS_OK) {
@@ -144,15 +209,20 @@ enum status settings_text_read(const char *path, struct settings_text *ret, stru
         return status;
     }
     size_t n = strlen(raw);
-    char *out = malloc(2 * n + 1); /* an L for each literal is less than that */
-    if (out == NULL) {
+    struct scan *s = calloc(1, sizeof *s);
+    /* An L for each literal is less than twice. */
+    char *out = malloc(2 * n + 1 + (size_t)KEYS_MAX * AGAIN_BYTES);
+    if (out == NULL || s == NULL) {
         free(raw);
+        free(out);
+        free(s);
         return error_set(err, STATUS_NOT_FOUND, "%s: out of memory", path);
     }
-    struct scan s = {.path = path, .in = raw, .out = out, .line = 1, .err = err};
-    status = prepare(&s);
-    int lines = n > 0 && raw[n - 1] == '\n' && s.line > 1 ? s.line - 1 : s.line;
+    *s = (struct scan){.path = path, .in = raw, .out = out, .line = 1, .err = err};
+    status = prepare(s);
+    int lines = n > 0 && raw[n - 1] == '\n' && s->line > 1 ? s->line - 1 : s->line;
     free(raw);
+    free(s);
     if (status != STATUS_OK) {
         free(out);
         return status;

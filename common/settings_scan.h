@@ -2,12 +2,16 @@
  *
  * It reads an integer beyond 32 bits modulo 2^32 unless it carries an L (4294969296 becomes 2000),
  * and its scanner ends the process when an included path cannot be read. So the text is scanned
- * first: such integers get their L, and @include is refused.
- * Thread: any. Blocks: on the file system. */
+ * first: such integers get their L, and @include is refused. It also stops at a key that was given
+ * before in its group, naming neither the key nor any other fault: such a key is renamed here, to
+ * be reported like the others ("key" SETTINGS_AGAIN number). Thread: any. Blocks: on the file
+ * system. */
 #ifndef RS_SETTINGS_SCAN_H
 #define RS_SETTINGS_SCAN_H
 
 #include "status.h"
+
+#define SETTINGS_AGAIN "*again*"
 
 struct settings_text {
     char *text; /* owned: free */

@@ -32,8 +32,7 @@ const char *status_name(enum status s)
     return "unknown";
 }
 
-/* A cut in the middle of a multi-byte character would make the log line invalid UTF-8. */
-static void trim_partial_character(char *text)
+void text_trim(char *text)
 {
     size_t n = strlen(text);
     size_t back = 0;
@@ -62,7 +61,7 @@ enum status error_set(struct error *err, enum status s, const char *format, ...)
     if (n < 0) {
         err->text[0] = '\0';
     } else if ((size_t)n >= sizeof err->text) {
-        trim_partial_character(err->text);
+        text_trim(err->text);
     }
     err->code[0] = '\0';
     return s;
@@ -84,7 +83,7 @@ enum status error_prefix(struct error *err, enum status s, const char *format, .
     size_t used = (size_t)n;
     int m = snprintf(outer.text + used, sizeof outer.text - used, ": %s", err->text);
     if (m >= 0 && (size_t)m >= sizeof outer.text - used) {
-        trim_partial_character(outer.text);
+        text_trim(outer.text);
     }
     memcpy(err->text, outer.text, sizeof err->text);
     return s;

@@ -40,6 +40,10 @@ const char *status_name(enum status s);
  * Text longer than ERROR_TEXT_MAX is cut on a UTF-8 boundary. Thread: any. */
 enum status error_set(struct error *err, enum status s, const char *format, ...) PRINTF_LIKE(3, 4);
 
+/* Drop the beginning of a UTF-8 character that a bound has cut off at the end of text: the database
+ * and whoever reads a log refuse half a character. Whole text stays as it is. */
+void text_trim(char *text);
+
 /* Put "prefix: " in front of the text that is there. err may be NULL. Returns s. */
 enum status error_prefix(struct error *err, enum status s, const char *format, ...)
     PRINTF_LIKE(3, 4);

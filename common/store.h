@@ -36,6 +36,7 @@ struct store_options {
     const char *application_name; /* at most 63 bytes, shown in pg_stat_activity */
     enum store_role role;
     struct store_identity *identity; /* NULL: not compared */
+    int64_t lock_timeout_ms;         /* 0: the role's */
 };
 
 /* Is this a libpq connection string that may stand in a settings file: without a secret in it? The

@@ -11,6 +11,7 @@
 #include "process_metrics.h"
 #include "settings.h"
 #include "store_pg_cancel.h"
+#include "store_pg_connect.h"
 
 #define CANCEL_MS 1000 /* for a cancel request to be taken; a hung server takes none */
 
@@ -51,21 +52,35 @@ static bool wait_socket(int fd, short events, instant deadline)
     }
 }
 
-/* libpq's messages end in a newline and may hold several lines: keep one line for the log. */
+/* libpq's messages end in a newline and may hold several lines: keep one line for the log, with a
+ * mark where one ended ("Connection refused; Is the server running ...?"). */
 static void copy_one_line(char *to, size_t size, const char *from)
 {
     size_t n = 0;
-    for (const char *p = from; *p != '\0' && n + 1 < size; p++) {
-        char c = *p == '\n' || *p == '\t' ? ' ' : *p;
-        if (c == ' ' && (n == 0 || to[n - 1] == ' ')) {
+    bool ended = false;
+    for (const char *p = from; *p != '\0' && n + 3 < size; p++) {
+        char c = *p == '\t' ? ' ' : *p;
+        if (c == '\n') {
+            ended = true;
             continue;
         }
+        if (c == ' ' && (n == 0 || ended || to[n - 1] == ' ')) {
+            continue;
+        }
+        if (ended && n > 0) {
+            if (strchr(" .:;,?!", to[n - 1]) == NULL) {
+                to[n++] = ';';
+            }
+            to[n++] = ' ';
+        }
+        ended = false;
         to[n++] = c;
     }
     while (n > 0 && to[n - 1] == ' ') {
         n--;
     }
     to[n] = '\0';
+    text_trim(to);
 }
 
 static enum status connection_error(PGconn *c, struct error *err)
@@ -321,34 +336,29 @@ static enum status open_error(PGconn *c, struct error *err)
                : connection_error(c, err);
 }
 
-static enum status connect_started(PGconn *c, instant deadline, struct error *err)
+static enum status connect_bounded(const struct store_options *options, const char *password,
+                                   instant deadline, PGconn **ret_connection, struct error *err)
 {
-    for (;;) {
-        PostgresPollingStatusType poll_status = PQconnectPoll(c);
-        if (poll_status == PGRES_POLLING_OK) {
-            return STATUS_OK;
-        }
-        if (poll_status == PGRES_POLLING_FAILED) {
-            return open_error(c, err);
-        }
-        short events = poll_status == PGRES_POLLING_READING ? POLLIN : POLLOUT;
-        if (!wait_socket(PQsocket(c), events, deadline)) {
-            return error_set(err, STATUS_TIMEOUT, "no connection within the deadline");
-        }
+    char session[160] = "-c TimeZone=UTC -c DateStyle=ISO,YMD -c IntervalStyle=postgres";
+    if (options->lock_timeout_ms > 0) {
+        size_t used = strlen(session);
+        (void)snprintf(session + used, sizeof session - used, " -c lock_timeout=%lldms",
+                       (long long)options->lock_timeout_ms);
     }
-}
-
-static PGconn *connect_start(const struct store_options *options, const char *password)
-{
     const char *keys[] = {"dbname",          "application_name", "options",
                           "client_encoding", "password",         NULL};
     const char *values[] = {options->conninfo,
                             options->application_name,
-                            "-c TimeZone=UTC -c DateStyle=ISO,YMD -c IntervalStyle=postgres",
+                            session,
                             "UTF8",
                             password[0] == '\0' ? NULL : password,
                             NULL};
-    return PQconnectStartParams(keys, values, 1);
+    const struct store_pg_target target = {
+        .keys = keys, .values = values, .deadline = deadline, .wake_fd = -1};
+    enum status s = store_pg_connect(&target, ret_connection, err);
+    return s == STATUS_OK && PQstatus(*ret_connection) != CONNECTION_OK
+               ? open_error(*ret_connection, err)
+               : s;
 }
 
 /* What must hold on every connection (docs/architecture.md, "A protected write"). */
@@ -360,9 +370,12 @@ static enum status verify_connection(struct store *store, enum store_role role, 
         " current_setting('statement_timeout') <> '0'"
         " AND current_setting('idle_in_transaction_session_timeout') <> '0'"
         " AND current_setting('lock_timeout') <> '0', current_user, current_database(),"
-        " inet_server_addr() IS NOT NULL AND current_setting('tcp_user_timeout') <> '0'";
+        " inet_server_addr() IS NOT NULL AND current_setting('tcp_user_timeout') <> '0',"
+        " coalesce((SELECT pg_has_role(current_user, oid, 'USAGE') FROM pg_roles"
+        " WHERE rolname = $1), false)";
+    const char *ours = role == STORE_SCHEDULER ? "report_scheduler" : "report_worker";
     PGresult *r = NULL;
-    enum status s = store_pg_query(store, sql, 0, NULL, deadline, &r, err);
+    enum status s = store_pg_query(store, sql, 1, &ours, deadline, &r, err);
     if (s != STATUS_OK) {
         return s;
     }
@@ -375,19 +388,22 @@ static enum status verify_connection(struct store *store, enum store_role role, 
         s = error_set(err, STATUS_INVALID,
                       "database \"%s\" has no schema reports: run `reportctl migrate` first",
                       PQgetvalue(r, 0, 5));
+    } else if (role != STORE_ADMIN && !store_pg_bool(r, 0, 7)) {
+        s = error_set(err, STATUS_INVALID,
+                      "role \"%s\" is not a member of %s and may not do its work; write user=%s "
+                      "into `database`, or a login role that was granted it",
+                      PQgetvalue(r, 0, 4), ours, ours);
     } else if (role != STORE_ADMIN && !store_pg_bool(r, 0, 3)) {
         s = error_set(err, STATUS_INVALID,
                       "role \"%s\" has no statement_timeout, lock_timeout or "
                       "idle_in_transaction_session_timeout: a paused owner could hold locks for "
                       "ever; log in as %s, or ALTER ROLE \"%s\" SET them",
-                      PQgetvalue(r, 0, 4),
-                      role == STORE_SCHEDULER ? "report_scheduler" : "report_worker",
-                      PQgetvalue(r, 0, 4));
+                      PQgetvalue(r, 0, 4), ours, PQgetvalue(r, 0, 4));
     } else if (role != STORE_ADMIN && !store_pg_bool(r, 0, 6)) {
         s = error_set(err, STATUS_INVALID,
                       "no tcp_user_timeout bounds this connection: a server process that sends to "
                       "a paused owner would hang for ever; connect by TCP (host=...), as %s",
-                      role == STORE_SCHEDULER ? "report_scheduler" : "report_worker");
+                      ours);
     }
     PQclear(r);
     return s;
@@ -408,16 +424,8 @@ enum status store_open(const struct store_options *options, instant deadline,
         return error_set(err, STATUS_FATAL, "out of memory");
     }
     (void)pthread_mutex_init(&store->cancel_mutex, NULL);
-    store->connection = connect_start(options, password);
+    enum status s = connect_bounded(options, password, deadline, &store->connection, err);
     explicit_bzero(password, sizeof password);
-    enum status s = STATUS_OK;
-    if (store->connection == NULL) {
-        s = error_set(err, STATUS_FATAL, "out of memory");
-    } else if (PQstatus(store->connection) == CONNECTION_BAD) {
-        s = connection_error(store->connection, err);
-    } else {
-        s = connect_started(store->connection, deadline, err);
-    }
     if (s == STATUS_OK) {
         (void)PQsetnonblocking(store->connection, 1);
         (void)PQsetNoticeReceiver(store->connection, take_notice, store);

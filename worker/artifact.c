@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "artifact_health.h"
 #include "worker_metrics.h"
 
 #define DIRECTORY_MODE 0750
@@ -35,8 +36,11 @@ static enum status refused(const struct artifact_store *store, const char *what,
     } else if (reason == EACCES || reason == EPERM || reason == EROFS) {
         remedy = "; let the worker's user write there";
     }
-    return error_set(err, STATUS_AGAIN, "artifact store \"%s\" (%s): cannot %s: %s%s", store->name,
-                     store->directory, what, strerror(reason), remedy);
+    struct error full;
+    enum status s = error_set(&full, STATUS_AGAIN, "artifact store \"%s\" (%s): cannot %s: %s%s",
+                              store->name, store->directory, what, strerror(reason), remedy);
+    artifact_health_refused(store, full.text);
+    return error_set(err, s, "%s", full.text);
 }
 
 /* Step into a directory, making it where it is missing. The parent is written through each time:
@@ -167,6 +171,7 @@ enum status artifact_publish(struct artifact *a, const char *ending,
         (void)unlinkat(a->directory_fd, name, 0);
         return s;
     }
+    artifact_health_works(a->store);
     *ret_record = record;
     return STATUS_OK;
 }

@@ -7,26 +7,22 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "claim_list.h"
+
 #define SAFETY_LEAST_MS 200
-#define WAIT_SLICE_MS                                                                              \
-    1000 /* condition variables wait in MONOTONIC time, deadlines are BOOTTIME                     \
-          */
+#define WAIT_SLICE_MS   1000 /* conditions wait in MONOTONIC time, deadlines are BOOTTIME */
+#define ABANDONED_MAX   64   /* remembered; more of them in one life are not to be expected */
 
 enum claim_state {
     CLAIM_FREE,
     CLAIM_WAITING,
     CLAIM_RUNNING,
     CLAIM_DONE,
-    CLAIM_RECORDING
+    CLAIM_RECORDING,
+    CLAIM_RESTING /* as DONE, but not before its rest is over */
 };
 
-#define STATES 5
-
-/* Every entry is in the list of its state; moving it is the only way to change the state. */
-struct claim_list {
-    struct claim *first, *last;
-    size_t count;
-};
+#define STATES 6
 
 struct claims {
     pthread_mutex_t mutex; /* protects all below, and the `own` part of each entry */
@@ -35,9 +31,13 @@ struct claims {
     pthread_cond_t room_changed;
     size_t slots;
     size_t capacity;
+    /* Every entry is in the list of its state; moving it is the only way to change the state. */
     struct claim_list lists[STATES];
     size_t collect_most; /* so many DONE end the collector's wait for company */
+    bool waking;         /* a runner was woken and has not taken its claim yet: it wakes the next */
     bool stopped;
+    char abandoned[ABANDONED_MAX][UUID_TEXT_MAX]; /* tokens, a ring */
+    size_t abandoned_count;
     struct claim *entries;
 };
 
@@ -49,34 +49,6 @@ static void condition_init(pthread_cond_t *condition)
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     (void)pthread_cond_init(condition, &attributes);
     (void)pthread_condattr_destroy(&attributes);
-}
-
-static void list_append(struct claim_list *list, struct claim *e)
-{
-    e->own.before = list->last;
-    e->own.behind = NULL;
-    if (list->last == NULL) {
-        list->first = e;
-    } else {
-        list->last->own.behind = e;
-    }
-    list->last = e;
-    list->count++;
-}
-
-static void list_remove(struct claim_list *list, struct claim *e)
-{
-    if (e->own.before == NULL) {
-        list->first = e->own.behind;
-    } else {
-        e->own.before->own.behind = e->own.behind;
-    }
-    if (e->own.behind == NULL) {
-        list->last = e->own.before;
-    } else {
-        e->own.behind->own.before = e->own.before;
-    }
-    list->count--;
 }
 
 struct claims *claims_new(size_t slots, size_t backlog)
@@ -98,7 +70,7 @@ struct claims *claims_new(size_t slots, size_t backlog)
     }
     for (size_t i = 0; i < c->capacity; i++) {
         c->entries[i].own.state = CLAIM_FREE;
-        list_append(&c->lists[CLAIM_FREE], &c->entries[i]);
+        claim_list_append(&c->lists[CLAIM_FREE], &c->entries[i]);
     }
     return c;
 }
@@ -138,15 +110,25 @@ static bool wait_change(struct claims *c, pthread_cond_t *condition, instant dea
     return true;
 }
 
+/* With the mutex held. One runner is woken, and wakes the next when it has taken its claim: those
+ * that are awake do a batch of short jobs in less time than waking one for each would take. */
+static void runner_wake(struct claims *c)
+{
+    if (!c->waking && c->lists[CLAIM_WAITING].count > 0) {
+        c->waking = true;
+        (void)pthread_cond_signal(&c->waiting_changed);
+    }
+}
+
 /* The one place where an entry changes its state. With the mutex held. */
 static void state_set(struct claims *c, struct claim *e, enum claim_state state)
 {
-    list_remove(&c->lists[e->own.state], e);
-    list_append(&c->lists[state], e);
+    claim_list_remove(&c->lists[e->own.state], e);
+    claim_list_append(&c->lists[state], e);
     e->own.state = (int)state;
     switch (state) {
     case CLAIM_WAITING:
-        (void)pthread_cond_signal(&c->waiting_changed);
+        runner_wake(c);
         break;
     case CLAIM_DONE:
         /* Not for each of them: the collector waits for the first, and then for a full batch. */
@@ -160,6 +142,7 @@ static void state_set(struct claims *c, struct claim *e, enum claim_state state)
         break;
     case CLAIM_RUNNING:
     case CLAIM_RECORDING:
+    case CLAIM_RESTING:
         break;
     }
 }
@@ -190,10 +173,10 @@ enum status claims_add(struct claims *c, struct job *job, instant deadline)
     if (e != NULL) {
         e->job = job;
         e->own.kill = KILL_NONE;
+        e->locked = 0;
         e->own.deadline = deadline;
         e->own.end = INSTANT_NEVER;
-        e->own.wake_fd = -1;
-        e->own.source_fd = -1;
+        e->own.wake_fd = e->own.source_fd = -1;
         state_set(c, e, CLAIM_WAITING);
     }
     (void)pthread_mutex_unlock(&c->mutex);
@@ -204,6 +187,9 @@ bool claims_knows(struct claims *c, const char *job_id, const char *token)
 {
     (void)pthread_mutex_lock(&c->mutex);
     bool known = entry_find(c, job_id, token) != NULL;
+    for (size_t i = 0; !known && i < ABANDONED_MAX; i++) {
+        known = strcmp(c->abandoned[i], token) == 0;
+    }
     (void)pthread_mutex_unlock(&c->mutex);
     return known;
 }
@@ -224,6 +210,8 @@ struct claim *claims_take(struct claims *c, int wake_fd, instant deadline)
         e->own.end =
             instant_add_ms(instant_add_ms(clock_now(), e->job->timeout_ms), CLAIM_OVERTIME_MS);
         state_set(c, e, CLAIM_RUNNING);
+        c->waking = false;
+        runner_wake(c);
     }
     (void)pthread_mutex_unlock(&c->mutex);
     return e;
@@ -241,7 +229,7 @@ void claims_source(struct claims *c, struct claim *claim, int fd)
 {
     (void)pthread_mutex_lock(&c->mutex);
     claim->own.source_fd = fd;
-    if (fd >= 0 && claim->own.kill == KILL_LOST) {
+    if (fd >= 0 && claim->own.kill >= KILL_EXPIRED) {
         (void)shutdown(fd, SHUT_RDWR);
     }
     (void)pthread_mutex_unlock(&c->mutex);
@@ -251,8 +239,7 @@ bool claims_report(struct claims *c, struct claim *claim)
 {
     (void)pthread_mutex_lock(&c->mutex);
     bool mine = claim->own.kill != KILL_LOST;
-    claim->own.wake_fd = -1;
-    claim->own.source_fd = -1;
+    claim->own.wake_fd = claim->own.source_fd = -1;
     if (mine) {
         state_set(c, claim, CLAIM_DONE);
     } else {
@@ -272,13 +259,24 @@ static bool is_among(struct claim *const *claims, size_t count, const char *job_
     return false;
 }
 
+/* With the mutex held. All rest equally long, so the first to go on is the first. */
+static bool has_done(struct claims *c)
+{
+    struct claim *e = c->lists[CLAIM_RESTING].first;
+    while (e != NULL && !instant_before(clock_now(), e->own.rest_until)) {
+        state_set(c, e, CLAIM_DONE);
+        e = c->lists[CLAIM_RESTING].first;
+    }
+    return c->lists[CLAIM_DONE].count > 0;
+}
+
 size_t claims_collect(struct claims *c, struct claim **ret_claims, size_t most, int linger_ms,
                       instant deadline)
 {
     size_t n = 0;
     (void)pthread_mutex_lock(&c->mutex);
     c->collect_most = most;
-    while (c->lists[CLAIM_DONE].count == 0 && wait_change(c, &c->done_changed, deadline)) {
+    while (!has_done(c) && wait_change(c, &c->done_changed, deadline)) {
     }
     instant end = instant_add_ms(clock_now(), linger_ms);
     while (c->lists[CLAIM_DONE].count > 0 && c->lists[CLAIM_DONE].count < most &&
@@ -298,16 +296,25 @@ size_t claims_collect(struct claims *c, struct claim **ret_claims, size_t most, 
     return n;
 }
 
-void claims_put_back(struct claims *c, struct claim *claim)
+void claims_put_back(struct claims *c, struct claim *claim, bool rests)
 {
     (void)pthread_mutex_lock(&c->mutex);
-    state_set(c, claim, CLAIM_DONE);
+    claim->own.rest_until = instant_add_ms(clock_now(), CLAIM_REST_MS);
+    state_set(c, claim, rests ? CLAIM_RESTING : CLAIM_DONE);
     (void)pthread_mutex_unlock(&c->mutex);
 }
 
 void claims_close(struct claims *c, struct claim *claim)
 {
     (void)pthread_mutex_lock(&c->mutex);
+    entry_forget(c, claim);
+    (void)pthread_mutex_unlock(&c->mutex);
+}
+
+void claims_abandon(struct claims *c, struct claim *claim)
+{
+    (void)pthread_mutex_lock(&c->mutex);
+    memcpy(c->abandoned[c->abandoned_count++ % ABANDONED_MAX], claim->job->token, UUID_TEXT_MAX);
     entry_forget(c, claim);
     (void)pthread_mutex_unlock(&c->mutex);
 }
@@ -322,7 +329,7 @@ enum status claims_pairs(struct claims *c, struct claim_pair **ret_pairs, size_t
     (void)pthread_mutex_lock(&c->mutex);
     for (int state = CLAIM_WAITING; state < STATES; state++) {
         for (const struct claim *e = c->lists[state].first; e != NULL; e = e->own.behind) {
-            if (e->own.kill != KILL_LOST) {
+            if (e->own.kill < KILL_EXPIRED) {
                 memcpy(pairs[n].job_id, e->job->id, sizeof pairs[n].job_id);
                 memcpy(pairs[n].token, e->job->token, sizeof pairs[n].token);
                 pairs[n].attempt = e->job->attempt;
@@ -344,7 +351,7 @@ static bool entry_kill(struct claim *e, enum claim_kill why)
         return false;
     }
     e->own.kill = why;
-    if (why == KILL_LOST && e->own.source_fd >= 0) {
+    if (why >= KILL_EXPIRED && e->own.source_fd >= 0) {
         /* The runner may hang in a write to disk; the server must not go on for nobody. */
         (void)shutdown(e->own.source_fd, SHUT_RDWR);
     }
@@ -356,10 +363,11 @@ static bool entry_kill(struct claim *e, enum claim_kill why)
     return true;
 }
 
-void claims_renewed(struct claims *c, const struct claim_pair *pair, instant deadline, bool cancel)
+bool claims_renewed(struct claims *c, const struct claim_pair *pair, instant deadline, bool cancel)
 {
     (void)pthread_mutex_lock(&c->mutex);
     struct claim *e = entry_find(c, pair->job_id, pair->token);
+    bool needed = e != NULL && (e->own.state == CLAIM_WAITING || e->own.state == CLAIM_RUNNING);
     if (e != NULL) {
         e->own.deadline = instant_max(e->own.deadline, deadline);
         if (cancel) {
@@ -367,6 +375,7 @@ void claims_renewed(struct claims *c, const struct claim_pair *pair, instant dea
         }
     }
     (void)pthread_mutex_unlock(&c->mutex);
+    return needed;
 }
 
 void claims_lost(struct claims *c, const struct claim_pair *pair)
@@ -398,7 +407,7 @@ static size_t list_expire(struct claim_list *list, instant now, instant *next)
         instant until = instant_min(e->own.deadline, e->own.end);
         if (instant_before(now, until)) {
             *next = instant_min(*next, until);
-        } else if (entry_kill(e, KILL_LOST)) {
+        } else if (entry_kill(e, KILL_EXPIRED)) {
             killed++;
         }
     }
@@ -429,8 +438,9 @@ struct claim_counts claims_count(struct claims *c)
     (void)pthread_mutex_lock(&c->mutex);
     struct claim_counts n = {.waiting = c->lists[CLAIM_WAITING].count,
                              .running = c->lists[CLAIM_RUNNING].count,
-                             .unrecorded =
-                                 c->lists[CLAIM_DONE].count + c->lists[CLAIM_RECORDING].count,
+                             .unrecorded = c->lists[CLAIM_DONE].count +
+                                           c->lists[CLAIM_RECORDING].count +
+                                           c->lists[CLAIM_RESTING].count,
                              .free = room(c)};
     (void)pthread_mutex_unlock(&c->mutex);
     return n;

@@ -3,7 +3,8 @@
  *
  *   WAITING ──take──► RUNNING ──report──► DONE ──collect──► RECORDING ──close──► (gone)
  *                        │ killed as LOST: report drops it        │ put_back
- *                        └────────────────► (gone)                └──► DONE
+ *                        └────────────────► (gone)                ├──► DONE
+ *                                                                 └──► RESTING ──► DONE
  *
  * Every claim has a deadline by CLOCK_BOOTTIME: the sending of the last renewal that succeeded,
  * plus the lease, minus a safety of at least a quarter of it (claim_deadline). claims_expire kills
@@ -23,6 +24,7 @@
 #include "status.h"
 
 #define CLAIM_OVERTIME_MS 60000 /* kill, fsync and hash: far longer than a healthy runner needs */
+#define CLAIM_REST_MS     100   /* of an outcome whose row another session holds */
 
 struct claims;
 
@@ -31,7 +33,9 @@ enum claim_kill {
     KILL_NONE,
     KILL_STOPPING,  /* the worker stops: hand it back */
     KILL_CANCELLED, /* an operator asked for it */
-    KILL_LOST,      /* the claim moved on, or its deadline passed: its outcome is nobody's */
+    KILL_EXPIRED,   /* given up by ourselves; it may still be ours in the database: reported there,
+                       so that the attempt counts and is not taken up again as the same one */
+    KILL_LOST,      /* the claim moved on: its outcome is nobody's */
 };
 
 /* One claim. Its address is stable until it is closed or dropped. `job` may be read by whom it was
@@ -41,13 +45,15 @@ struct claim {
     struct job *job;
     struct outcome outcome;
     instant reported_at; /* the run ended; as `outcome` */
+    unsigned locked;     /* RECORDING: how often another session held its row */
     struct {
         int state;
         enum claim_kill kill;
         instant deadline;
-        instant end;   /* RUNNING: its timeout and CLAIM_OVERTIME_MS; no renewal moves it */
-        int wake_fd;   /* of the runner: written to when it is killed; -1 */
-        int source_fd; /* socket to cut when the deadline has passed; -1 */
+        instant rest_until; /* RESTING */
+        instant end;        /* RUNNING: its timeout and CLAIM_OVERTIME_MS; no renewal moves it */
+        int wake_fd;        /* of the runner: written to when it is killed; -1 */
+        int source_fd;      /* socket to cut when the deadline has passed; -1 */
         struct claim *before, *behind; /* in the list of its state, oldest first */
     } own;
 };
@@ -70,6 +76,7 @@ instant claim_deadline(instant sent, int64_t lease_ms);
  * adopts asks claims_knows first. Owns: takes *job on OK. Returns: OK; FULL. */
 MUST_USE enum status claims_add(struct claims *c, struct job *job, instant deadline);
 
+/* Is it in the table, or was it abandoned lately? */
 bool claims_knows(struct claims *c, const char *job_id, const char *token);
 
 /* The next waiting claim, for a runner whose eventfd is wake_fd (drained here). NULL at the
@@ -93,17 +100,20 @@ bool claims_report(struct claims *c, struct claim *claim);
  * one, then `linger_ms` for more. Blocks. */
 size_t claims_collect(struct claims *c, struct claim **ret_claims, size_t most, int linger_ms,
                       instant deadline);
-void claims_put_back(struct claims *c, struct claim *claim); /* could not be recorded now */
-void claims_close(struct claims *c, struct claim *claim);    /* recorded: forget it */
+/* Could not be recorded now; with a rest it is not collected for CLAIM_REST_MS. */
+void claims_put_back(struct claims *c, struct claim *claim, bool rests);
+void claims_close(struct claims *c, struct claim *claim);   /* recorded: forget it */
+void claims_abandon(struct claims *c, struct claim *claim); /* it never will be: left to lapse */
 
 /* All pairs to renew: everything that is held and not lost. Owns: free(*ret_pairs).
  * Returns: OK; FATAL (memory). */
 MUST_USE enum status claims_pairs(struct claims *c, struct claim_pair **ret_pairs,
                                   size_t *ret_count);
 
-/* What the heartbeat said of a pair: renewed until `deadline`, with or without a request to cancel;
- * or not ours any more. */
-void claims_renewed(struct claims *c, const struct claim_pair *pair, instant deadline, bool cancel);
+/* What the heartbeat said of a pair: renewed until `deadline` ({0}: ours, but not renewed), with or
+ * without a request to cancel; or not ours any more. False: it did not need to be renewed, since
+ * its job has ended. */
+bool claims_renewed(struct claims *c, const struct claim_pair *pair, instant deadline, bool cancel);
 void claims_lost(struct claims *c, const struct claim_pair *pair);
 
 /* Stop everything that waits or runs. */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "log.h"
+#include "loop_name.h"
 #include "version.h"
 #include "worker.h"
 #include "thread_join.h"
@@ -17,6 +18,7 @@ struct heart {
     struct worker *w;
     struct connection connection;
     bool drain_told;
+    struct trouble register_trouble, beat_trouble;
 };
 
 static bool is_registered(struct heart *h)
@@ -30,7 +32,7 @@ static enum status incarnation_begin(struct heart *h)
     struct worker *w = h->w;
     char id[UUID_TEXT_MAX];
     struct worker_agreement agreement;
-    struct error err;
+    struct error err = {.text = ""};
     uuid_random(id);
     struct worker_identity identity = {.id = id,
                                        .name = w->settings->name,
@@ -42,9 +44,11 @@ static enum status incarnation_begin(struct heart *h)
         store_worker_register(h->connection.store, &identity,
                               instant_add_ms(clock_now(), STATEMENT_MS), &agreement, &err);
     if (s != STATUS_OK) {
-        log_event(s == STATUS_INVALID ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN,
-                  "worker cannot register, trying again", "status=%s error=%s", status_name(s),
-                  log_quote(err.text).text);
+        if (trouble_is_told(&h->register_trouble, err.text)) {
+            log_event(s == STATUS_INVALID ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN,
+                      "worker cannot register, trying again", "status=%s error=%s", status_name(s),
+                      log_quote(err.text).text);
+        }
         return s;
     }
     (void)pthread_mutex_lock(&w->incarnation.mutex);
@@ -90,10 +94,16 @@ static void replies_apply(struct worker *w, const struct claim_pair *pairs,
                           const struct heartbeat_reply *replies, size_t count, instant deadline)
 {
     for (size_t i = 0; i < count; i++) {
-        if (replies[i].held) {
-            claims_renewed(w->claims, &pairs[i], deadline, replies[i].cancel);
-        } else {
+        if (!replies[i].held) {
             claims_lost(w->claims, &pairs[i]);
+        } else if (replies[i].renewed) {
+            (void)claims_renewed(w->claims, &pairs[i], deadline, replies[i].cancel);
+        } else if (claims_renewed(w->claims, &pairs[i], (instant){0}, replies[i].cancel)) {
+            log_event(
+                LOG_LEVEL_WARN,
+                "claim not renewed, another session has its job row locked; its job is killed "
+                "if that goes on",
+                "job=%s attempt=%lld", pairs[i].job_id, (long long)pairs[i].attempt);
         }
     }
 }
@@ -123,8 +133,11 @@ static enum status beat(struct heart *h, const struct incarnation_copy *me)
         worker_incarnation_ended(w, me->id);
     } else {
         counter_add(&w->counters, COUNT_HEARTBEATS_FAILED, 1);
-        log_event(LOG_LEVEL_WARN, "heartbeat failed, trying again", "status=%s claims=%zu error=%s",
-                  status_name(s), count, log_quote(err.text).text);
+        if (trouble_is_told(&h->beat_trouble, err.text)) {
+            log_event(LOG_LEVEL_WARN, "heartbeat failed, trying again",
+                      "status=%s claims=%zu error=%s", status_name(s), count,
+                      log_quote(replies == NULL ? "out of memory" : err.text).text);
+        }
     }
     free(pairs);
     free(replies);
@@ -177,18 +190,29 @@ static int64_t turn(struct heart *h, instant *next_beat)
     return wait < 0 ? 0 : wait + 1;
 }
 
-static void leave(struct heart *h)
+/* Say in the database that this worker has ended. */
+static enum status leave(struct heart *h, const struct incarnation_copy *me, struct error *err)
+{
+    h->connection.retry_at = (instant){0};
+    if (connection_ensure(&h->connection, h->w) != STATUS_OK) {
+        *err = h->connection.why;
+        return STATUS_AGAIN;
+    }
+    return store_worker_leave(h->connection.store, me->id, "stopped",
+                              instant_add_ms(clock_now(), STATEMENT_MS), err);
+}
+
+static void end(struct heart *h)
 {
     struct incarnation_copy me;
-    struct error err = {0};
-    h->connection.retry_at = (instant){0};
-    if (worker_incarnation(h->w, &me) && connection_ensure(&h->connection, h->w) == STATUS_OK &&
-        store_worker_leave(h->connection.store, me.id, "stopped",
-                           instant_add_ms(clock_now(), STATEMENT_MS), &err) == STATUS_OK) {
+    struct error err = {.text = ""};
+    if (!worker_incarnation(h->w, &me)) {
+        log_event(LOG_LEVEL_INFO, "worker stopped, it was not registered", NULL);
+    } else if (leave(h, &me, &err) == STATUS_OK) {
         log_event(LOG_LEVEL_INFO, "worker stopped", "worker=%s", me.id);
     } else {
         log_event(LOG_LEVEL_WARN, "worker could not say that it stops; the leader finds out",
-                  "error=%s", log_quote(err.text).text);
+                  "worker=%s error=%s", me.id, log_quote(err.text).text);
     }
 }
 
@@ -196,7 +220,7 @@ void *heartbeat_main(void *worker)
 {
     struct heart h = {.w = worker, .connection = {.what = "report-worker heartbeat"}};
     instant next_beat = {0};
-    thread_name("heartbeat");
+    thread_name(LOOP_HEARTBEAT);
     while (!atomic_load(&h.w->finishing)) {
         atomic_store(&h.w->heartbeat_turned_ns, clock_now().ns);
         stall_turn(&h.w->heartbeat_stall, clock_now());
@@ -205,7 +229,7 @@ void *heartbeat_main(void *worker)
         wake_wait(h.w->heartbeat_wake, (int)(wait < TURN_MS ? wait : TURN_MS));
     }
     stall_wait(&h.w->heartbeat_stall, clock_now(), INSTANT_NEVER);
-    leave(&h);
+    end(&h);
     connection_close(&h.connection);
     return NULL;
 }

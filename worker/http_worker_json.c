@@ -3,8 +3,10 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "artifact_health.h"
 #include "http.h"
 #include "log.h"
+#include "loop_name.h"
 
 #define GUARD_LATE_MS 15000 /* the end of a stop waits 10 s for outcomes */
 
@@ -33,11 +35,11 @@ static enum http_when livez(void *context, const struct http_request *request,
     json_t *loops = json_array();
     (void)request;
     int64_t stuck_ms = w->settings->stuck_ms;
-    bool live = loop_add(loops, "guard", &w->guard_turned_ns, GUARD_LATE_MS);
-    live = loop_add(loops, "heartbeat", &w->heartbeat_turned_ns, stuck_ms) && live;
-    live = loop_add(loops, "outcomes", &w->outcomes_turned_ns, stuck_ms) && live;
+    bool live = loop_add(loops, LOOP_MAIN, &w->guard_turned_ns, GUARD_LATE_MS);
+    live = loop_add(loops, LOOP_HEARTBEAT, &w->heartbeat_turned_ns, stuck_ms) && live;
+    live = loop_add(loops, LOOP_OUTCOMES, &w->outcomes_turned_ns, stuck_ms) && live;
     if (!atomic_load(&w->draining)) { /* at a stop it ends first */
-        live = loop_add(loops, "intake", &w->intake_turned_ns, stuck_ms) && live;
+        live = loop_add(loops, LOOP_CLAIMS, &w->intake_turned_ns, stuck_ms) && live;
     }
     json_t *object = json_pack("{s:b, s:o}", "live", live, "loops", loops);
     http_respond_json(response, live ? 200 : 503,
@@ -57,15 +59,19 @@ static enum http_when readyz(void *context, const struct http_request *request,
     settings_give(w->now, settings);
     bool registered = worker_incarnation(w, &me);
     bool draining = atomic_load(&w->draining);
-    bool ready = registered && !draining;
+    struct error store = {.text = ""};
+    bool stores = artifact_health_is_good(&store);
+    bool ready = registered && !draining && stores;
     struct claim_counts n = claims_count(w->claims);
     const char *why = draining      ? "it is stopping and claims nothing more"
                       : !registered ? "it is not registered in the database; its log says why"
-                                    : "";
-    json_t *object =
-        json_pack("{s:b, s:s, s:s, s:b, s:b, s:I, s:I, s:I}", "ready", ready, "why", why, "worker",
-                  me.id, "registered", registered, "draining", draining, "slots", (json_int_t)slots,
-                  "running", (json_int_t)n.running, "waiting", (json_int_t)n.waiting);
+                                    : store.text;
+    json_t *why_json = json_string(why); /* a directory's name may be in any encoding */
+    why_json = why_json == NULL ? json_string("see the log: the text is not UTF-8") : why_json;
+    json_t *object = json_pack(
+        "{s:b, s:o, s:s, s:b, s:b, s:b, s:I, s:I, s:I}", "ready", ready, "why", why_json, "worker",
+        me.id, "registered", registered, "draining", draining, "artifact_store", stores, "slots",
+        (json_int_t)slots, "running", (json_int_t)n.running, "waiting", (json_int_t)n.waiting);
     http_respond_json(response, ready ? 200 : 503, json_dumps(object, JSON_INDENT(1)));
     json_decref(object);
     return HTTP_NOW;

@@ -8,6 +8,7 @@
 #include "dispatch.h"
 #include "ident.h"
 #include "log.h"
+#include "loop_name.h"
 #include "message.h"
 #include "worker.h"
 #include "thread_join.h"
@@ -30,6 +31,7 @@ struct intake {
     instant recover_at; /* look for claims whose answer was lost; INSTANT_NEVER: none */
     bool recover_again; /* and once more when a late one must have come or gone */
     instant poison_log_at;
+    struct trouble claim_trouble;
     struct incarnation_copy me;
     char ids[BATCH_MAX][UUID_TEXT_MAX];
     struct message_position positions[BATCH_MAX];
@@ -63,8 +65,10 @@ static void claim_failed(struct intake *in, enum status s, const struct error *e
         worker_incarnation_ended(in->w, in->me.id);
         return;
     }
-    log_event(LOG_LEVEL_WARN, "claim failed", "status=%s error=%s", status_name(s),
-              log_quote(err->text).text);
+    if (trouble_is_told(&in->claim_trouble, err->text)) {
+        log_event(LOG_LEVEL_WARN, "claim failed", "status=%s error=%s", status_name(s),
+                  log_quote(err->text).text);
+    }
     if (s == STATUS_TIMEOUT || s == STATUS_AGAIN) {
         in->recover_at = clock_now();
         in->recover_again = true;
@@ -91,7 +95,8 @@ static void found_filter(struct intake *in, struct job_list *jobs, const struct 
 }
 
 /* When a claim without an answer was made nobody knows, so neither how long its lease still is:
- * renewed, it begins no earlier than *ret_sent. Leaves out what has moved on. */
+ * renewed, it begins no earlier than *ret_sent. Leaves out what has moved on, and for now what
+ * could not be renewed, since another session holds the row. */
 static enum status found_renew(struct intake *in, struct job_list *jobs, instant *ret_sent,
                                struct error *err)
 {
@@ -111,9 +116,10 @@ static enum status found_renew(struct intake *in, struct job_list *jobs, instant
     }
     size_t kept = 0;
     for (size_t i = 0; s == STATUS_OK && i < jobs->count; i++) {
-        if (replies[i].held) {
+        if (replies[i].renewed) {
             jobs->jobs[kept++] = jobs->jobs[i];
         } else {
+            in->recover_again = in->recover_again || replies[i].held;
             job_free(jobs->jobs[i]);
         }
     }
@@ -438,7 +444,7 @@ void *intake_main(void *worker)
     static struct intake in; /* some kilobytes; there is one such thread in a process */
     in = (struct intake){
         .w = worker, .connection = {.what = "report-worker claims"}, .recover_at = INSTANT_NEVER};
-    thread_name("intake");
+    thread_name(LOOP_CLAIMS);
     in.admission = admission_start(clock_now(), in.w->settings->pull_idle_ms);
     while (!atomic_load(&in.w->draining)) {
         stall_turn(&in.w->claims_stall, clock_now());

@@ -13,9 +13,9 @@
  * expects no others and links only libc.
  * Both pipes carry struct keeper_message, whole. Worker to keeper: EXTEND, TERMINATE, KILL. Keeper
  * to worker: exactly one of EXITED, SIGNALLED, NOT_STARTED, then end-of-file. End-of-file without
- * one: the keeper itself was killed; its program is killed with it (PR_SET_PDEATHSIG), which the
- * program's own children survive: nobody but root and the kernel's memory killer does that, and a
- * keeper is a poor victim (it is small).
+ * one: the keeper itself was killed; its program is killed with it (PR_SET_PDEATHSIG), and what
+ * came from that is handed to the worker, which kills it (orphans.h). Only when both are killed at
+ * once can a program's children live on.
  *
  * Limits of what a keeper can do: a process that changed its user (set-uid) may not be killed by
  * it; a process in uninterruptible sleep is gone only when the kernel lets it go.

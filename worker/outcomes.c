@@ -5,18 +5,23 @@
 #include <string.h>
 
 #include "log.h"
+#include "loop_name.h"
 #include "worker.h"
 #include "worker_metrics.h"
 #include "thread_join.h"
 
 #define BATCH     200
-#define LINGER_MS 10 /* holds up no slot: a job that waits here has left its own */
+#define LINGER_MS 10  /* holds up no slot: a job that waits here has left its own */
 #define SLICE_MS  200 /* how soon a stop is seen */
 #define RETRY_MS  50
+/* A row is often held for a moment: by the own heartbeat, by who cancels. After so many rests (a
+ * second, about) it is told. */
+#define LOCKED_TELL 10
 
 struct writer {
     struct worker *w;
     struct connection connection;
+    struct trouble trouble;
 };
 
 static void artifact_drop(struct worker *w, const struct outcome *o)
@@ -46,6 +51,17 @@ static enum counter counter_of(enum outcome_kind kind)
     return COUNT_FAILED;
 }
 
+/* Only this one waits, and is kept: the file is made, and the token guards the row. */
+static void outcome_rest(struct worker *w, struct claim *claim)
+{
+    if (++claim->locked == LOCKED_TELL) {
+        log_event(LOG_LEVEL_WARN,
+                  "outcome waits to be recorded, another session has its job row locked",
+                  "job=%s attempt=%lld", claim->job->id, (long long)claim->job->attempt);
+    }
+    claims_put_back(w->claims, claim, true);
+}
+
 static void verdict_apply(struct worker *w, struct claim *claim, enum outcome_verdict verdict)
 {
     const struct outcome *o = &claim->outcome;
@@ -70,6 +86,9 @@ static void verdict_apply(struct worker *w, struct claim *claim, enum outcome_ve
                   outcome_name(o->kind));
         artifact_drop(w, o);
         break;
+    case VERDICT_LOCKED:
+        outcome_rest(w, claim);
+        return;
     }
     claims_close(w->claims, claim);
 }
@@ -81,7 +100,7 @@ static void give_up(struct worker *w, struct claim *claim, const char *text)
               "job=%s attempt=%lld error=%s", claim->job->id, (long long)claim->job->attempt,
               log_quote(text).text);
     artifact_drop(w, &claim->outcome);
-    claims_close(w->claims, claim);
+    claims_abandon(w->claims, claim);
 }
 
 static enum status outcomes_send(struct writer *x, struct claim *const *claims, size_t count,
@@ -123,7 +142,7 @@ static enum status record_refused(struct writer *x, struct claim **claims, size_
         give_up(x->w, claim, err.text);
         s = STATUS_OK;
     } else {
-        claims_put_back(x->w->claims, claim);
+        claims_put_back(x->w->claims, claim, false);
     }
     return s;
 }
@@ -144,10 +163,12 @@ static enum status record(struct writer *x, struct claim **claims, size_t count)
     if (s == STATUS_INVALID && !store_is_broken(x->connection.store) && store_blames_a_row(&err)) {
         return record_refused(x, claims, count, &err);
     }
-    log_event(LOG_LEVEL_WARN, "outcomes not recorded, trying again", "status=%s count=%zu error=%s",
-              status_name(s), count, log_quote(err.text).text);
+    if (trouble_is_told(&x->trouble, err.text)) {
+        log_event(LOG_LEVEL_WARN, "outcomes not recorded, trying again",
+                  "status=%s count=%zu error=%s", status_name(s), count, log_quote(err.text).text);
+    }
     for (size_t i = 0; i < count; i++) {
-        claims_put_back(x->w->claims, claims[i]);
+        claims_put_back(x->w->claims, claims[i], false);
     }
     return s;
 }
@@ -160,7 +181,7 @@ static enum status batch_record(struct writer *x, struct claim **claims, size_t 
         return record(x, claims, count);
     }
     for (size_t i = 0; i < count; i++) {
-        claims_put_back(x->w->claims, claims[i]);
+        claims_put_back(x->w->claims, claims[i], false);
     }
     return s;
 }
@@ -169,7 +190,7 @@ void *outcomes_main(void *worker)
 {
     struct writer x = {.w = worker, .connection = {.what = "report-worker outcomes"}};
     struct claim *claims[BATCH];
-    thread_name("outcomes");
+    thread_name(LOOP_OUTCOMES);
     for (;;) {
         atomic_store(&x.w->outcomes_turned_ns, clock_now().ns);
         stall_turn(&x.w->outcomes_stall, clock_now());
@@ -184,11 +205,14 @@ void *outcomes_main(void *worker)
             continue;
         }
         if (finishing) {
-            log_event(LOG_LEVEL_ERROR, "stopping with unrecorded outcomes; their claims lapse",
-                      "count=%zu", n);
             break;
         }
         (void)poll(NULL, 0, n > 0 ? RETRY_MS : 0);
+    }
+    size_t unrecorded = claims_count(x.w->claims).unrecorded;
+    if (unrecorded > 0) {
+        log_event(LOG_LEVEL_ERROR, "stopping with unrecorded outcomes; their claims lapse",
+                  "count=%zu", unrecorded);
     }
     stall_wait(&x.w->outcomes_stall, clock_now(), INSTANT_NEVER);
     connection_close(&x.connection);

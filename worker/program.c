@@ -13,12 +13,15 @@
 #include <unistd.h>
 
 #include "keeper.h"
+#include "orphans.h"
 #include "text.h"
 
 #define PIPES         5
 #define FIXED_WORDS   7 /* of the keeper's command line, before the program's own */
 #define ARGUMENTS_MAX 80
-#define FD_FLOOR      10 /* our ends lie above the numbers the child gets by dup2 */
+#define FD_FLOOR      10   /* our ends lie above the numbers the child gets by dup2 */
+#define LOOK_MS       20   /* for the end of a keeper that was killed and of what it kept */
+#define ORPHANS_MS    5000 /* what cannot be killed within this is left alone */
 
 enum {
     STDIN_PIPE,
@@ -29,8 +32,11 @@ enum {
 };
 
 struct program {
-    pid_t keeper;
-    int fds[PIPES]; /* our ends; -1 when closed */
+    struct keeper_entry keeper;
+    bool reaped;        /* the keeper */
+    bool silent;        /* it and all that it kept are gone: nobody of ours writes any more */
+    instant give_up_at; /* for orphans of a killed keeper */
+    int fds[PIPES];     /* our ends; -1 when closed */
     const char *input;
     size_t input_left;
     struct keeper_message report;
@@ -173,7 +179,9 @@ enum status program_start(const struct program_options *options, const char *inp
             const char *const *in;
             char *const *out;
         } environment = {.in = options->environment};
-        failure = keeper_spawn(options->keeper, words, environment.out, theirs, &p->keeper);
+        keeper_begins();
+        failure = keeper_spawn(options->keeper, words, environment.out, theirs, &p->keeper.pid);
+        keeper_began(failure == 0 ? &p->keeper : NULL);
     }
     for (int i = 0; i < PIPES; i++) {
         fd_close(&theirs[i]);
@@ -211,11 +219,18 @@ static void input_send(struct program *p)
     fd_close(&p->fds[STDIN_PIPE]);
 }
 
+/* When all are gone, an empty pipe is at its end, also when a stranger whom they sent their
+ * descriptor holds it open. */
+static bool is_for_later(const struct program *p, ssize_t n)
+{
+    return n < 0 && (errno == EINTR || (errno == EAGAIN && !p->silent));
+}
+
 static void tail_read(struct program *p)
 {
     char block[4096];
     ssize_t n = read(p->fds[STDERR_PIPE], block, sizeof block);
-    if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
+    if (is_for_later(p, n)) {
         return;
     }
     if (n <= 0) {
@@ -242,13 +257,26 @@ static void report_read(struct program *p)
     p->report_size += (size_t)n;
     if (p->report_size == sizeof p->report) {
         fd_close(&p->fds[REPORT_PIPE]);
+        p->silent = true;
     }
+}
+
+/* The report ended without a word: the keeper was killed. What it kept is ours when it is reaped.
+ */
+static void orphans_end(struct program *p)
+{
+    if (!p->reaped) {
+        p->reaped = keeper_gone(&p->keeper);
+        p->give_up_at = instant_add_ms(clock_now(), ORPHANS_MS);
+        return;
+    }
+    p->silent = !orphans_kill() || !instant_before(clock_now(), p->give_up_at);
 }
 
 static size_t output_read(struct program *p, char *buffer, size_t size)
 {
     ssize_t n = read(p->fds[STDOUT_PIPE], buffer, size);
-    if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
+    if (is_for_later(p, n)) {
         return 0;
     }
     if (n <= 0) {
@@ -260,7 +288,16 @@ static size_t output_read(struct program *p, char *buffer, size_t size)
 
 static bool has_ended(const struct program *p)
 {
-    return p->fds[STDOUT_PIPE] < 0 && p->fds[STDERR_PIPE] < 0 && p->fds[REPORT_PIPE] < 0;
+    return p->fds[STDOUT_PIPE] < 0 && p->fds[STDERR_PIPE] < 0 && p->silent;
+}
+
+/* How long a step may wait: not at all for a pipe whose writers are gone. */
+static int step_ms(const struct program *p, int timeout_ms)
+{
+    if (p->silent) {
+        return 0;
+    }
+    return p->fds[REPORT_PIPE] >= 0 || timeout_ms < LOOK_MS ? timeout_ms : LOOK_MS;
 }
 
 enum program_event program_step(struct program *p, int timeout_ms, int wake_fd, char *buffer,
@@ -274,19 +311,27 @@ enum program_event program_step(struct program *p, int timeout_ms, int wake_fd, 
                             {.fd = p->fds[REPORT_PIPE], .events = POLLIN},
                             {.fd = p->fds[STDIN_PIPE], .events = POLLOUT},
                             {.fd = wake_fd, .events = POLLIN}};
-    if (poll(fds, 5, timeout_ms) <= 0) {
+    bool silent = p->silent; /* before it is looked at what is in the pipes */
+    int ready = poll(fds, 5, step_ms(p, timeout_ms));
+    if (ready <= 0 && p->fds[REPORT_PIPE] >= 0) {
         return PROGRAM_QUIET;
     }
-    if (fds[3].revents != 0) {
+    if (ready > 0 && fds[3].revents != 0) {
         input_send(p);
     }
-    if (fds[1].revents != 0) {
+    if (fds[1].fd >= 0 && (silent || (ready > 0 && fds[1].revents != 0))) {
         tail_read(p);
     }
-    if (fds[2].revents != 0) {
+    size_t n = 0;
+    if (fds[0].fd >= 0 && (silent || (ready > 0 && fds[0].revents != 0))) {
+        n = output_read(p, buffer, size);
+    }
+    if (ready > 0 && fds[2].revents != 0) {
         report_read(p);
     }
-    size_t n = fds[0].revents != 0 ? output_read(p, buffer, size) : 0;
+    if (p->fds[REPORT_PIPE] < 0 && !p->silent) {
+        orphans_end(p);
+    }
     if (n > 0) {
         *ret_size = n;
         return PROGRAM_OUTPUT;
@@ -299,6 +344,9 @@ static void tell(struct program *p, enum keeper_message_kind kind, int64_t value
     struct keeper_message m = {.kind = (uint32_t)kind, .value = value};
     if (p->fds[CONTROL_PIPE] < 0) {
         return;
+    }
+    if (kind != KEEPER_EXTEND && !p->reaped) {
+        (void)kill(p->keeper.pid, SIGCONT); /* one that somebody stopped hears nothing */
     }
     ssize_t n = write(p->fds[CONTROL_PIPE], &m, sizeof m);
     if (n < 0 && errno == EAGAIN && kind == KEEPER_KILL) {
@@ -336,17 +384,29 @@ static void tail_copy(const struct program *p, char to[PROGRAM_TAIL_MAX + 1])
     text_clean(raw, kept, to, PROGRAM_TAIL_MAX + 1);
 }
 
+static void keeper_reap(struct program *p)
+{
+    siginfo_t info = {0};
+    while (!p->reaped && waitid(P_PID, (id_t)p->keeper.pid, &info, WEXITED | WNOWAIT) != 0 &&
+           errno == EINTR) {
+    }
+    p->reaped = p->reaped || keeper_gone(&p->keeper);
+}
+
 void program_finish(struct program *p, struct program_end *ret_end)
 {
     if (!has_ended(p)) {
         program_kill(p);
     }
     fd_close(&p->fds[CONTROL_PIPE]); /* all is over, or is over by end-of-file now */
-    int status = 0;
-    while (waitpid(p->keeper, &status, 0) < 0 && errno == EINTR) {
-    }
+    keeper_reap(p);
     if (p->fds[REPORT_PIPE] >= 0) {
         report_read(p);
+    }
+    p->give_up_at = instant_add_ms(clock_now(), ORPHANS_MS);
+    while (!p->silent) {
+        orphans_end(p);
+        (void)poll(NULL, 0, p->silent ? 0 : LOOK_MS);
     }
     ret_end->kind = PROGRAM_KEEPER_GONE;
     ret_end->code = 0;

@@ -38,7 +38,7 @@ enum program_end_kind {
     PROGRAM_EXITED,
     PROGRAM_SIGNALLED,
     PROGRAM_NOT_STARTED, /* code: errno */
-    PROGRAM_KEEPER_GONE, /* somebody killed the keeper; what became of the program is not known */
+    PROGRAM_KEEPER_GONE, /* somebody killed the keeper; the program and its children were killed */
 };
 
 struct program_end {

@@ -25,6 +25,10 @@ bool runner_is_stopped(struct runner *r)
     case KILL_STOPPING:
         outcome_fail(o, OUTCOME_HANDED_BACK, false, "the worker stopped");
         return true;
+    case KILL_EXPIRED:
+        outcome_fail(o, OUTCOME_FAILED, true,
+                     "killed: its claim could not be renewed in time, or it hung");
+        return true;
     case KILL_LOST:
         return true; /* nobody will ask */
     case KILL_NONE:
@@ -92,6 +96,9 @@ static void claim_run(struct runner *r)
     run_metrics_begin(claim->job, began);
     if (!runner_is_stopped(r)) {
         kind_run(r);
+    } else if (claim->outcome.kind == OUTCOME_FAILED) { /* given up before it began: no attempt */
+        outcome_fail(&claim->outcome, OUTCOME_HANDED_BACK, false,
+                     "its claim could not be renewed before it began");
     }
     claim->reported_at = clock_now();
     run_metrics_end(claim->job, began, claim->reported_at);
@@ -101,7 +108,7 @@ static void claim_run(struct runner *r)
     }
     if (claim->outcome.kind == OUTCOME_FAILED || claim->outcome.kind == OUTCOME_TIMEOUT) {
         log_event(LOG_LEVEL_INFO, "job failed", "job=%s schedule=%s key=%s attempt=%lld error=%s",
-                  id, claim->job->schedule, claim->job->occurrence_key,
+                  id, claim->job->schedule, log_quote(claim->job->occurrence_key).text,
                   (long long)claim->job->attempt, log_quote(claim->outcome.error).text);
     }
     r->claim = NULL;

@@ -121,12 +121,13 @@ static void output_take(struct run *x, size_t n)
 static void supervise(struct run *x)
 {
     struct claim_watch watch = claims_watch(x->r->w->claims, x->r->claim);
-    if (instant_before(x->deadline, watch.deadline) && watch.kill != KILL_LOST) {
+    if (instant_before(x->deadline, watch.deadline) && watch.kill < KILL_EXPIRED) {
         x->deadline = watch.deadline;
         program_extend(x->program, watch.deadline);
     }
-    if (watch.kill == KILL_LOST) {
-        program_kill(x->program); /* also when it was asked politely before */
+    if (watch.kill >= KILL_EXPIRED) {
+        (void)runner_is_stopped(x->r); /* fills in the outcome */
+        program_kill(x->program);      /* also when it was asked politely before */
         x->asked = true;
     } else if (!x->asked && runner_is_stopped(x->r)) {
         program_terminate(x->program);

@@ -35,8 +35,13 @@ static void rows_fail(struct runner *r, enum status s, const struct error *err)
         outcome_fail(&r->claim->outcome, OUTCOME_TIMEOUT, true, err->text);
         return;
     }
+    /* The documentation says by SQLSTATE what is tried again. */
+    struct error told = *err;
+    if (err->code[0] != '\0') {
+        (void)error_set(&told, s, "SQLSTATE %s: %s", err->code, err->text);
+    }
     outcome_fail(&r->claim->outcome, OUTCOME_FAILED, source_failure_is_retryable(s, err->code),
-                 err->text);
+                 told.text);
 }
 
 static enum status source_get(struct runner *r, const struct data_source *settings,

@@ -87,6 +87,7 @@ MUST_USE enum status store_claim_leftovers(struct store *store, const char (*ids
 /* Renew the pairs. replies[i]: what became of pairs[i]; job ids must differ. */
 struct heartbeat_reply {
     bool held;
+    bool renewed; /* held, but not renewed: another session holds the job's row */
     bool cancel;
 };
 MUST_USE enum status store_heartbeat(struct store *store, const char *worker,
@@ -103,6 +104,7 @@ enum outcome_verdict {
     VERDICT_ALREADY,   /* it was recorded before: the repeat of a lost answer */
     VERDICT_OTHERWISE, /* recorded, but the job was cancelled meanwhile: no artifact */
     VERDICT_LOST,      /* the claim moved on: nothing was changed */
+    VERDICT_LOCKED,    /* another session holds the job's row: report it again */
 };
 MUST_USE enum status store_record_outcomes(struct store *store,
                                            const struct outcome_report *reports, size_t count,

@@ -271,6 +271,7 @@ static void replies_read(const PGresult *r, const struct claim_pair *pairs, size
             if (strcmp(pairs[at].job_id, PQgetvalue(r, row, 0)) == 0) {
                 replies[at].held = true;
                 replies[at].cancel = store_pg_bool(r, row, 1);
+                replies[at].renewed = store_pg_bool(r, row, 2);
                 break;
             }
         }
@@ -294,7 +295,7 @@ enum status store_heartbeat(struct store *store, const char *worker, const struc
     enum status s = values[1] == NULL || values[2] == NULL
                         ? no_memory(err)
                         : store_pg_query(store,
-                                         "SELECT job_id, cancel_requested FROM"
+                                         "SELECT job_id, cancel_requested, renewed FROM"
                                          " reports.heartbeat($1, $2, $3) ORDER BY job_id",
                                          3, values, deadline, &r, err);
     store_pg_array_free(&ids);

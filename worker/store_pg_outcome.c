@@ -68,6 +68,9 @@ static enum outcome_verdict verdict_of(const PGresult *r, int row, const struct 
     if (strcmp(word, "already") == 0) {
         return VERDICT_ALREADY;
     }
+    if (strcmp(word, "locked") == 0) {
+        return VERDICT_LOCKED;
+    }
     if (strcmp(word, "done") != 0) {
         return VERDICT_LOST;
     }

@@ -14,6 +14,7 @@
 #include "source.h"
 #include "store_pg.h"
 #include "store_pg_cancel.h"
+#include "store_pg_connect.h"
 
 #define ROWS_PER_LOOK 256
 #define CANCEL_MS     1000 /* for a cancel request to be taken; a hung server takes none */
@@ -62,31 +63,21 @@ static enum status failed(struct source *s, const PGresult *result, struct error
     return status;
 }
 
-static enum status connect_finish(PGconn *c, const struct source_wait *wait, struct error *err)
-{
-    for (;;) {
-        PostgresPollingStatusType polled = PQconnectPoll(c);
-        if (polled == PGRES_POLLING_OK) {
-            return STATUS_OK;
-        }
-        if (polled == PGRES_POLLING_FAILED) {
-            return store_pg_verdict(c, NULL, err);
-        }
-        short events = polled == PGRES_POLLING_READING ? POLLIN : POLLOUT;
-        if (!wait_for(PQsocket(c), events, wait)) {
-            return gave_up(err);
-        }
-    }
-}
-
-static PGconn *connect_start(const struct source_options *options, const char *password)
+static enum status connect_bounded(const struct source_options *options, const char *password,
+                                   const struct source_wait *wait, PGconn **ret_connection,
+                                   struct error *err)
 {
     /* fallback_application_name and no `options`: what the conninfo says stands. */
     const char *keys[] = {"dbname", "fallback_application_name", "client_encoding", "password",
                           NULL};
     const char *values[] = {options->conninfo, options->application, "UTF8",
                             password[0] == '\0' ? NULL : password, NULL};
-    return PQconnectStartParams(keys, values, 1);
+    const struct store_pg_target target = {
+        .keys = keys, .values = values, .deadline = wait->deadline, .wake_fd = wait->wake_fd};
+    enum status s = store_pg_connect(&target, ret_connection, err);
+    return s == STATUS_OK && PQstatus(*ret_connection) != CONNECTION_OK
+               ? store_pg_verdict(*ret_connection, NULL, err)
+               : s;
 }
 
 static void take_notice(void *argument, const PGresult *result)
@@ -110,16 +101,8 @@ enum status source_open(const struct source_options *options, const struct sourc
         return error_set(err, STATUS_FATAL, "out of memory");
     }
     source->statement_timeout_ms = options->statement_timeout_ms;
-    source->connection = connect_start(options, password);
+    enum status s = connect_bounded(options, password, wait, &source->connection, err);
     explicit_bzero(password, sizeof password);
-    enum status s = STATUS_OK;
-    if (source->connection == NULL) {
-        s = error_set(err, STATUS_FATAL, "out of memory");
-    } else if (PQstatus(source->connection) == CONNECTION_BAD) {
-        s = store_pg_verdict(source->connection, NULL, err);
-    } else {
-        s = connect_finish(source->connection, wait, err);
-    }
     if (s != STATUS_OK) {
         source_close(source);
         return s;

@@ -1,5 +1,6 @@
 #include "sweeper.h"
 
+#include "artifact_health.h"
 #include "artifact_sweep.h"
 #include "log.h"
 #include "worker.h"
@@ -8,6 +9,21 @@
 
 #define STEP_PAUSE_MS 20
 #define RETRY_MS      1000
+#define LOOK_MS       10000
+
+/* Does the store that takes new files still do so? Looked at between sweeps. */
+static void store_look(struct worker *w, instant *look_at)
+{
+    if (instant_before(clock_now(), *look_at)) {
+        return;
+    }
+    const struct worker_settings *settings = settings_take(w->now, NULL);
+    if (settings->artifact_store_count > 0) {
+        artifact_health_look(&settings->artifact_stores[0]);
+    }
+    settings_give(w->now, settings);
+    *look_at = instant_add_ms(clock_now(), LOOK_MS);
+}
 
 /* One walk through one store. False when it was broken off. */
 static bool store_sweep(struct worker *w, struct connection *c, const struct artifact_store *store,
@@ -59,6 +75,7 @@ void *sweeper_main(void *worker)
 {
     struct worker *w = worker;
     struct connection c = {.what = "report-worker sweep"};
+    instant look_at = clock_now();
     thread_name("sweeper");
     while (!atomic_load(&w->draining)) {
         bool whole = all_sweep(w, &c);
@@ -67,10 +84,12 @@ void *sweeper_main(void *worker)
         }
         instant ended = clock_now();
         for (;;) {
+            store_look(w, &look_at);
             instant next = instant_add_ms(ended, whole ? period_ms(w) : RETRY_MS);
             if (atomic_load(&w->draining) || !instant_before(clock_now(), next)) {
                 break;
             }
+            next = instant_min(next, look_at);
             wake_wait(w->sweep_wake, instant_poll_timeout(clock_now(), next));
         }
     }

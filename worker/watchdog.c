@@ -1,6 +1,7 @@
 #include "watchdog.h"
 
 #include "log.h"
+#include "loop_name.h"
 #include "notify.h"
 
 struct loop {
@@ -12,9 +13,9 @@ struct loop {
 static void loops_list(const struct worker *w, struct loop ret_loops[WATCHDOG_LOOPS])
 {
     bool finishing = atomic_load(&w->finishing);
-    ret_loops[0] = (struct loop){"intake", &w->intake_turned_ns, atomic_load(&w->draining)};
-    ret_loops[1] = (struct loop){"heartbeat", &w->heartbeat_turned_ns, finishing};
-    ret_loops[2] = (struct loop){"outcomes", &w->outcomes_turned_ns, finishing};
+    ret_loops[0] = (struct loop){LOOP_CLAIMS, &w->intake_turned_ns, atomic_load(&w->draining)};
+    ret_loops[1] = (struct loop){LOOP_HEARTBEAT, &w->heartbeat_turned_ns, finishing};
+    ret_loops[2] = (struct loop){LOOP_OUTCOMES, &w->outcomes_turned_ns, finishing};
 }
 
 struct watchdog watchdog_start(struct worker *w)

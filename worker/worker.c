@@ -14,6 +14,7 @@
 #include "log.h"
 
 #define CONNECT_MS      5000
+#define TROUBLE_MS      60000
 #define OUTCOME_BACKLOG 2048 /* outcomes that may wait for the database, beyond the slots */
 
 static const struct backoff reconnect = {.base_ms = 100, .most_ms = 3000};
@@ -115,7 +116,7 @@ enum status connection_ensure(struct connection *c, const struct worker *w)
     if (instant_before(clock_now(), c->retry_at)) {
         return STATUS_AGAIN;
     }
-    struct error err;
+    struct error err = {.text = ""};
     struct store_options options = {.conninfo = w->settings->database,
                                     .password_file = w->settings->database_password_file,
                                     .application_name = c->what,
@@ -124,7 +125,8 @@ enum status connection_ensure(struct connection *c, const struct worker *w)
     enum status s = store_open(&options, instant_add_ms(clock_now(), CONNECT_MS), &c->store, &err);
     if (s == STATUS_OK) {
         if (c->failures > 0) {
-            log_event(LOG_LEVEL_INFO, "database connection is back", "connection=%s", c->what);
+            log_event(LOG_LEVEL_INFO, "database connection is back", "connection=%s",
+                      log_quote(c->what).text);
         }
         c->failures = 0;
         return STATUS_OK;
@@ -132,8 +134,9 @@ enum status connection_ensure(struct connection *c, const struct worker *w)
     if (c->failures++ % 20 == 0) { /* about once a minute */
         log_event(s == STATUS_INVALID ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN,
                   "database connection failed, trying again", "connection=%s status=%s error=%s",
-                  c->what, status_name(s), log_quote(err.text).text);
+                  log_quote(c->what).text, status_name(s), log_quote(err.text).text);
     }
+    c->why = err;
     c->retry_at = instant_add_ms(clock_now(), backoff_ms(&reconnect, c->failures, random_number()));
     return STATUS_AGAIN;
 }
@@ -142,4 +145,15 @@ void connection_close(struct connection *c)
 {
     store_close(c->store);
     c->store = NULL;
+}
+
+bool trouble_is_told(struct trouble *t, const char *text)
+{
+    instant now = clock_now();
+    if (strcmp(t->text, text) == 0 && instant_before(now, t->again_at)) {
+        return false;
+    }
+    (void)snprintf(t->text, sizeof t->text, "%s", text);
+    t->again_at = instant_add_ms(now, TROUBLE_MS);
+    return true;
 }

@@ -72,12 +72,21 @@ struct connection {
     struct store *store;
     instant retry_at;
     unsigned failures;
+    struct error why; /* of the last failure to connect */
 };
 
 /* Make sure that there is a usable connection. Returns: OK; AGAIN (not now; wait until retry_at or
  * a little). Logs the first failure of a row and the recovery. Blocks: up to 5 s. */
 MUST_USE enum status connection_ensure(struct connection *c, const struct worker *w);
 void connection_close(struct connection *c);
+
+/* The same trouble again and again: is it to be logged? When its text is new, and once a minute.
+ * For one thread; zero-initialise. */
+struct trouble {
+    char text[ERROR_TEXT_MAX];
+    instant again_at;
+};
+bool trouble_is_told(struct trouble *t, const char *text);
 
 #define STATEMENT_MS 5000 /* client side; the role's statement_timeout (3 s) comes first */
 

@@ -114,7 +114,7 @@ static void counts_log(struct daemon *d, bool at_once)
     counters_format(&d->w.counters, text, sizeof text);
     if (at_once || strcmp(text, d->counts) != 0) {
         memcpy(d->counts, text, sizeof text);
-        log_event(LOG_LEVEL_INFO, "counts", "%s", text);
+        log_event(LOG_LEVEL_INFO, "counts", "%s", text[0] == '\0' ? "jobs=0" : text);
     }
 }
 

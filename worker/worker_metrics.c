@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "loop_name.h"
 #include "process_metrics.h"
 
 static const double WAIT_BOUNDS[] = {0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,  1,
@@ -199,10 +200,11 @@ void worker_metrics_collect(void *worker)
         metric_set(worker_metric(WORKER_HEARTBEAT_AGE, NULL, NULL),
                    metric_seconds_since(beat, now));
     }
-    metric_set(worker_metric(WORKER_STALL, "claims", NULL), stall_longest_s(&w->claims_stall, now));
-    metric_set(worker_metric(WORKER_STALL, "heartbeat", NULL),
+    metric_set(worker_metric(WORKER_STALL, LOOP_CLAIMS, NULL),
+               stall_longest_s(&w->claims_stall, now));
+    metric_set(worker_metric(WORKER_STALL, LOOP_HEARTBEAT, NULL),
                stall_longest_s(&w->heartbeat_stall, now));
-    metric_set(worker_metric(WORKER_STALL, "outcomes", NULL),
+    metric_set(worker_metric(WORKER_STALL, LOOP_OUTCOMES, NULL),
                stall_longest_s(&w->outcomes_stall, now));
 }
 
