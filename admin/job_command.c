@@ -13,6 +13,7 @@ static enum exit_code job_select(struct session *s, const char *text, struct tab
     static const char sql[] =
         "SELECT id, schedule, occurrence_key, scope, report, cause, scheduled_for, nominal_local,"
         " business_date::text AS business_date, window_start, window_end, state,"
+        " waits_for AS \"waits_for-\", waits_on,"
         " attempt || ' of ' || max_attempts || CASE WHEN handed_back > 0 THEN ' (' || handed_back"
         " || ' handed back)' ELSE '' END AS \"attempt!\", attempt AS \"attempt-\","
         " max_attempts AS \"max_attempts-\", handed_back AS \"handed_back-\", queue, priority,"

@@ -79,11 +79,15 @@ enum exit_code retry_command(struct invocation *in)
 enum exit_code requests_command(struct invocation *in)
 {
     static const char sql[] =
-        "SELECT requested_at AS \"requested_at~\", kind, subject, argument, state,"
-        " CASE WHEN state = 'pending' THEN deadline END AS \"deadline~\", answer,"
+        "SELECT requested_at AS \"requested_at~\", kind, subject, argument,"
+        " CASE WHEN lapsed THEN 'expired' ELSE state END AS state,"
+        " CASE WHEN state = 'pending' THEN deadline END AS \"deadline~\","
+        " CASE WHEN lapsed THEN 'no leader carried it out before its deadline' ELSE answer END"
+        " AS answer,"
         " requested_by AS \"requested_by|BY\", scope, id, job_id AS \"job_id-\","
         " answered_at AS \"answered_at-\", generation AS \"generation-\" FROM reports.v_request"
-        " WHERE ($2::text IS NULL OR scope = $2) AND ($3::text IS NULL OR state = $3)"
+        " WHERE ($2::text IS NULL OR scope = $2) AND ($3::text IS NULL"
+        " OR CASE WHEN lapsed THEN 'expired' ELSE state END = $3)"
         " ORDER BY requested_at DESC, id LIMIT $1";
     char limit[24];
     const char *values[] = {limit, command_text(in, "--scope"), command_text(in, "--state")};
