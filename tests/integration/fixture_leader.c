@@ -19,10 +19,12 @@ void leader_prepare(struct leader *l)
     struct error err = {.text = ""};
     struct planning_options options = {.scope = "main",
                                        .lease = &l->lease,
-                                       .statement_ms = 5000,
+                                       .tz_directory = l->tz_directory,
+                                       .statement_ms = l->statement_ms > 0 ? l->statement_ms : 5000,
                                        .batch_schedules = 1000,
                                        .look_ms = l->look_ms};
     fixture_lease(&l->lease, 60000);
+    planning_free(l->planning); /* of an earlier leader_prepare, if any */
     l->planning = planning_new(&options);
     assert_non_null(l->planning);
     enum status s = planning_prepare(l->planning, &l->authority, l->store, &err);

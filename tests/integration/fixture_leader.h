@@ -10,7 +10,9 @@ struct leader {
     struct store *store;
     struct authority authority;
     struct lease lease;
-    int64_t look_ms; /* as planning_options; set it before leader_prepare */
+    int64_t look_ms;          /* as planning_options; set it before leader_prepare */
+    const char *tz_directory; /* the same */
+    int64_t statement_ms;     /* the same; 0: 5 s */
 };
 
 /* Establish a new generation. The caller ends with leader_leave. */

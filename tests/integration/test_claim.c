@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -264,6 +265,15 @@ static const char settings[] =
     "slots = 4;\npull_idle_ms = 50;\nheartbeat_ms = 100;\nkill_grace_ms = 200;\n"
     "programs = ( { name = \"hangs\"; arguments = [\"/bin/sh\", \"-c\", \"sleep 600\"]; } );\n";
 
+static void wait_logged(const struct test_worker *w, const char *text)
+{
+    instant limit = soon();
+    while (!test_worker_logged(w, text)) {
+        assert_true(instant_before(clock_now(), limit));
+        (void)poll(NULL, 0, 10);
+    }
+}
+
 static void test_cancellation_reaches_a_running_program_through_the_heartbeat(void **state)
 {
     (void)state;
@@ -291,11 +301,7 @@ static void test_worker_whose_claim_moved_on_drops_its_work(void **state)
     assert_true(test_wait_text(db.connection, about("state", id), "running", 10000));
     test_run(db.connection, "UPDATE reports.job SET attempt_token = gen_random_uuid(), worker ="
                             " gen_random_uuid() WHERE occurrence_key = 'fenced'");
-    instant limit = soon();
-    while (!test_worker_logged(&w, "claim was lost")) {
-        assert_true(instant_before(clock_now(), limit));
-        (void)poll(NULL, 0, 10);
-    }
+    wait_logged(&w, "claim was lost");
     assert_string_equal(test_text(db.connection, about("state", id)), "running");
     assert_int_equal(test_worker_stop(&w, SIGTERM, 20000), 0);
     test_worker_done(&w, false);
@@ -331,19 +337,87 @@ static void test_job_whose_claim_cannot_be_renewed_is_killed_before_the_lease_en
     test_worker_start(&w, &db);
     copy_id(id, test_job(&db, "hangs", "cut-off"));
     assert_true(test_wait_text(db.connection, about("state", id), "running", 10000));
-    test_run(db.connection, "BEGIN; SELECT FROM reports.worker WHERE state = 'alive' FOR UPDATE");
-    instant limit = soon();
-    while (!test_worker_logged(&w, "claim was lost")) {
-        assert_true(instant_before(clock_now(), limit));
-        (void)poll(NULL, 0, 10);
-    }
-    assert_true(test_worker_logged(&w, "claims could not be renewed in time"));
+    test_run(db.connection, "BEGIN; LOCK TABLE reports.worker");
+    wait_logged(&w, "claims could not be renewed in time");
+    wait_logged(&w, "job failed");
     /* The keeper has reported: the program was gone while the lease still held. */
     assert_string_equal(test_text(db.connection, about("lease_until > clock_timestamp()", id)),
                         "t");
     test_run(db.connection, "ROLLBACK; UPDATE reports.installation SET claim_lease = '60 seconds'");
+    /* It is an attempt that counts, and the reason stands there. */
+    assert_true(test_wait_text(db.connection, about("state || ' ' || left(error, 47)", id),
+                               "retry_wait killed: its claim could not be renewed in time,",
+                               10000));
     assert_int_equal(test_worker_stop(&w, SIGTERM, 20000), 0);
     test_worker_done(&w, false);
+}
+
+#define STATES_OF_LOCKED                                                                           \
+    "SELECT string_agg(state::text, ' ' ORDER BY occurrence_key) FROM reports.job WHERE"           \
+    " occurrence_key LIKE 'locked-%'"
+
+/* Three jobs that run, then somebody holds the row of the first, and that of the worker. */
+static void three_run_and_one_is_locked(struct test_worker *w, const char *report)
+{
+    test_worker_start(w, &db);
+    (void)test_job(&db, report, "locked-1");
+    (void)test_job(&db, report, "locked-2");
+    (void)test_job(&db, report, "locked-3");
+    assert_true(test_wait_text(db.connection, STATES_OF_LOCKED, "running running running", 10000));
+    test_run(db.connection,
+             "BEGIN; SELECT FROM reports.worker WHERE state = 'alive' FOR UPDATE;"
+             " SELECT FROM reports.job WHERE occurrence_key = 'locked-1' FOR UPDATE");
+}
+
+static void test_locked_row_of_a_running_job_costs_no_other_job_its_claim(void **state)
+{
+    (void)state;
+    struct test_worker w;
+    test_run(db.connection, "UPDATE reports.installation SET claim_lease = '4 seconds'");
+    test_worker_prepare(&w, &db, settings);
+    three_run_and_one_is_locked(&w, "hangs");
+    wait_logged(&w, "\"claims could not be renewed in time, their jobs are killed\" jobs=1");
+    test_run(db.connection, "ROLLBACK; UPDATE reports.installation SET claim_lease = '60 seconds'");
+    assert_string_equal(test_text(db.connection,
+                                  "SELECT count(*) FROM reports.job WHERE occurrence_key IN"
+                                  " ('locked-2', 'locked-3') AND lease_until > clock_timestamp()"),
+                        "2");
+    test_run(db.connection, "UPDATE reports.job SET cancel_requested = true WHERE state = 'running'"
+                            " AND occurrence_key IN ('locked-2', 'locked-3')");
+    assert_true(
+        test_wait_text(db.connection, STATES_OF_LOCKED, "retry_wait cancelled cancelled", 10000));
+    assert_int_equal(test_worker_stop(&w, SIGTERM, 20000), 0);
+    test_worker_done(&w, false);
+    test_run(db.connection, "DELETE FROM reports.job WHERE occurrence_key LIKE 'locked-%';"
+                            "DELETE FROM reports.occurrence WHERE occurrence_key LIKE 'locked-%'");
+}
+
+static void test_locked_row_of_an_ended_job_keeps_no_other_outcome_from_being_recorded(void **state)
+{
+    (void)state;
+    struct test_worker w;
+    char go[64];
+    char extra[1024];
+    (void)snprintf(go, sizeof go, "/tmp/test-claim-go-%d", (int)getpid());
+    (void)snprintf(extra, sizeof extra,
+                   "slots = 4;\npull_idle_ms = 50;\nheartbeat_ms = 100;\n"
+                   "programs = ( { name = \"hangs\"; arguments = [\"/bin/sh\", \"-c\","
+                   " \"until [ -e %s ]; do sleep 0.05; done; echo x\"]; } );\n",
+                   go);
+    test_worker_prepare(&w, &db, extra);
+    three_run_and_one_is_locked(&w, "hangs");
+    FILE *f = fopen(go, "w");
+    assert_non_null(f);
+    (void)fclose(f);
+    assert_true(
+        test_wait_text(db.connection, STATES_OF_LOCKED, "running succeeded succeeded", 10000));
+    wait_logged(&w, "outcome waits to be recorded, another session has its job row locked");
+    test_run(db.connection, "ROLLBACK");
+    assert_true(
+        test_wait_text(db.connection, STATES_OF_LOCKED, "succeeded succeeded succeeded", 10000));
+    assert_int_equal(test_worker_stop(&w, SIGTERM, 20000), 0);
+    test_worker_done(&w, false);
+    (void)unlink(go);
 }
 
 static void jobs_many(int count)
@@ -413,6 +487,10 @@ int main(void)
         cmocka_unit_test_teardown(test_worker_declared_dead_begins_a_new_incarnation, close_jobs),
         cmocka_unit_test_teardown(
             test_job_whose_claim_cannot_be_renewed_is_killed_before_the_lease_ends, close_jobs),
+        cmocka_unit_test_teardown(test_locked_row_of_a_running_job_costs_no_other_job_its_claim,
+                                  close_jobs),
+        cmocka_unit_test_teardown(
+            test_locked_row_of_an_ended_job_keeps_no_other_outcome_from_being_recorded, close_jobs),
         cmocka_unit_test_teardown(test_two_workers_without_kafka_do_each_job_once, close_jobs),
     };
     return cmocka_run_group_tests(tests, group_setup, group_teardown);

@@ -115,6 +115,22 @@ static void pids_read(const char *name, long *pids, int want)
     }
 }
 
+static void file_make(const char *name)
+{
+    char path[128];
+    (void)snprintf(path, sizeof path, "%s/%s", scratch, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    (void)close(fd);
+}
+
+static void file_remove(const char *name)
+{
+    char path[128];
+    (void)snprintf(path, sizeof path, "%s/%s", scratch, name);
+    assert_int_equal(unlink(path), 0);
+}
+
 static bool is_gone(long pid)
 {
     return kill((pid_t)pid, 0) != 0 && errno == ESRCH;
@@ -381,6 +397,68 @@ static void test_program_dies_with_a_killed_keeper(void **state)
     expect_gone(pids, 1, 2000);
 }
 
+/* What it started is handed to us: it keeps the output open, and nobody else would end it. */
+static void test_descendants_die_with_a_killed_keeper(void **state)
+{
+    (void)state;
+    char script[512];
+    long pids[4];
+    long keeper = 0;
+    struct result r;
+    (void)snprintf(script, sizeof script, "echo said; %s echo $PPID > keeper; sleep 600", family);
+    struct program *p = start(script, LIMIT_MS);
+    struct program *neighbour =
+        start("while [ ! -e go ]; do sleep 0.02; done; echo well", LIMIT_MS);
+    pids_read("pids", pids, 4);
+    pids_read("keeper", &keeper, 1);
+    assert_int_equal(kill((pid_t)keeper, SIGKILL), 0);
+    finish(p, &r);
+    assert_int_equal(r.end.kind, PROGRAM_KEEPER_GONE);
+    assert_string_equal(r.output, "said\n");
+    expect_gone(pids, 4, 0);
+    file_make("go");
+    finish(neighbour, &r);
+    file_remove("go");
+    assert_int_equal(r.end.kind, PROGRAM_EXITED);
+    assert_string_equal(r.output, "well\n");
+}
+
+/* A descriptor can be sent to a process that is no descendant: a daemon that was asked to write. */
+static void test_output_held_open_by_a_stranger_does_not_delay_the_end(void **state)
+{
+    (void)state;
+    struct result r;
+    long pid = 0;
+    struct program *p =
+        start("echo $$ > pid; while [ ! -e go ]; do sleep 0.02; done; echo last", LIMIT_MS);
+    char path[64];
+    pids_read("pid", &pid, 1);
+    (void)snprintf(path, sizeof path, "/proc/%ld/fd/1", pid);
+    int held = open(path, O_WRONLY | O_CLOEXEC);
+    assert_true(held >= 0);
+    file_make("go");
+    finish(p, &r);
+    file_remove("go");
+    (void)close(held);
+    assert_string_equal(r.output, "last\n");
+    assert_int_equal(r.end.kind, PROGRAM_EXITED);
+}
+
+/* A stopped keeper could not hear that the program is to end. */
+static void test_stopped_keeper_is_woken_to_kill(void **state)
+{
+    (void)state;
+    struct result r;
+    long pids[2];
+    struct program *p = start("echo $$ >> pids; echo $PPID >> pids; sleep 600", 600000);
+    pids_read("pids", pids, 2);
+    assert_int_equal(kill((pid_t)pids[1], SIGSTOP), 0);
+    program_kill(p);
+    finish(p, &r);
+    assert_int_equal(r.end.kind, PROGRAM_SIGNALLED);
+    expect_gone(pids, 1, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -400,6 +478,9 @@ int main(void)
         cmocka_unit_test(test_killed_worker_leaves_nothing_running),
         cmocka_unit_test(test_stopped_worker_loses_its_program_at_the_deadline),
         cmocka_unit_test(test_program_dies_with_a_killed_keeper),
+        cmocka_unit_test(test_descendants_die_with_a_killed_keeper),
+        cmocka_unit_test(test_output_held_open_by_a_stranger_does_not_delay_the_end),
+        cmocka_unit_test(test_stopped_keeper_is_woken_to_kill),
     };
     return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }

@@ -211,6 +211,28 @@ static void test_a_culprit_gets_its_problem_and_the_other_49_are_planned(void **
     leader_leave(&l);
 }
 
+static void test_of_many_due_at_once_the_first_are_durable_while_the_rest_is_planned(void **state)
+{
+    (void)state;
+    (void)fixture_sql("INSERT INTO reports.schedule (name, report, kind, rule) SELECT 's' || n, "
+                      "'nothing', 'cron', '0 0 * * *' FROM generate_series(1, 450) n");
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    (void)leader_settle(&l);
+    assert_int_equal(fixture_count("SELECT count(*) FROM reports.occurrence"), 0);
+    (void)fixture_sql(
+        "UPDATE reports.schedule_progress SET next_fire_at = date_trunc('day', now()),"
+        " next_nominal = date_trunc('day', now()), "
+        "switched_at = date_trunc('day', now()) - interval '1 second'");
+    leader_prepare(&l);
+    assert_int_equal(leader_settle(&l), 450);
+    assert_string_equal(
+        fixture_sql("SELECT string_agg(n::text, ' ' ORDER BY n) FROM (SELECT count(*) AS n FROM "
+                    "reports.occurrence GROUP BY xmin::text) batches"),
+        "200 250");
+    leader_leave(&l);
+}
+
 static void test_a_server_that_fails_for_all_is_not_blamed_on_rows(void **state)
 {
     (void)state;
@@ -272,6 +294,7 @@ int main(void)
         cmocka_unit_test(test_a_hold_stops_planning),
         cmocka_unit_test(test_a_locked_row_is_skipped_without_spinning_and_planned_when_free),
         cmocka_unit_test(test_a_culprit_gets_its_problem_and_the_other_49_are_planned),
+        cmocka_unit_test(test_of_many_due_at_once_the_first_are_durable_while_the_rest_is_planned),
         cmocka_unit_test(test_a_server_that_fails_for_all_is_not_blamed_on_rows),
         cmocka_unit_test(test_a_slow_row_is_found_rested_and_blamed_only_after_failing_alone),
     };

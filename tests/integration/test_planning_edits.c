@@ -150,6 +150,8 @@ static void test_firings_missed_under_a_too_fine_rule_are_a_gap_once_it_is_mende
     (void)fixture_sql("UPDATE reports.schedule_progress SET switched_at = date_trunc('day', "
                       "clock_timestamp()) - interval '30 minutes', last_fire_at = "
                       "date_trunc('day', clock_timestamp()) - interval '1 day'");
+    (void)fixture_sql("DELETE FROM reports.occurrence WHERE scheduled_for = date_trunc('day', "
+                      "clock_timestamp())");
     leader_leave(&l);
     (void)fixture_sql("UPDATE reports.schedule SET rule = '0 0 * * *'");
     struct leader next = leader_make();

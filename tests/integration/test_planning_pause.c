@@ -216,6 +216,46 @@ static void test_a_gap_that_cannot_be_recorded_holds_its_edit_back_and_says_so(v
     leader_leave(&l);
 }
 
+/* The newest version begins at that time of the day before yesterday. */
+static void version_at(const char *time)
+{
+    (void)fixture_sql("UPDATE reports.schedule_version SET effective_from = date_trunc('day', "
+                      "now()) - interval '2 days' + time '%s' WHERE version = (SELECT "
+                      "max(w.version) FROM reports.schedule_version w)",
+                      time);
+}
+
+static void test_a_date_that_has_fired_is_no_gap_of_a_pause_or_a_problem_behind_it(void **state)
+{
+    (void)state;
+    for (int problem = 0; problem < 2; problem++) {
+        fixture_plan_clear();
+        fixture_schedule("daily", "cron", "0 0 * * *", "4 days", NULL);
+        /* It fires at midnight, would fire at noon, and at noon something is in the way. */
+        fixture_edit("daily",
+                     problem ? "rule = '0 12 * * *'" : "rule = '0 12 * * *', paused = true",
+                     "1 hour");
+        version_at("06:00");
+        (void)fixture_sql(
+            "UPDATE reports.schedule_version SET rule = '0 12 31 2 *' WHERE version = "
+            "(SELECT max(version) FROM reports.schedule_version) AND %d = 1",
+            problem);
+        fixture_edit("daily", "rule = '0 12 * * *', paused = false, priority = 1", "1 hour");
+        version_at("18:00");
+        struct leader l = leader_make();
+        leader_prepare(&l);
+        (void)leader_settle(&l);
+        assert_int_equal(fixture_count("SELECT version FROM reports.schedule_progress"),
+                         fixture_count("SELECT max(version) FROM reports.schedule_version"));
+        assert_string_equal(fixture_gaps("daily"), "");
+        assert_int_equal(fixture_count("SELECT count(*) FROM reports.occurrence WHERE "
+                                       "occurrence_key = to_char(now() - interval '2 days', "
+                                       "'YYYY-MM-DD')"),
+                         1);
+        leader_leave(&l);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +267,7 @@ int main(void)
         cmocka_unit_test(test_a_schedule_deleted_while_paused_has_its_gap_and_may_come_back),
         cmocka_unit_test(
             test_a_schedule_deleted_with_a_problem_has_the_gap_its_last_good_rule_names),
+        cmocka_unit_test(test_a_date_that_has_fired_is_no_gap_of_a_pause_or_a_problem_behind_it),
         cmocka_unit_test(test_a_schedule_written_paused_may_still_change_its_form),
         cmocka_unit_test(test_a_gap_that_cannot_be_recorded_holds_its_edit_back_and_says_so),
     };

@@ -209,6 +209,72 @@ static void test_a_slow_request_ends_at_the_statement_timeout_and_the_others_go_
     leader_leave(&l);
 }
 
+static void test_requests_of_one_schedule_are_carried_out_in_the_order_they_were_asked(void **state)
+{
+    (void)state;
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 second", NULL);
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    (void)leader_settle(&l);
+    PGconn *user = fixture_plan_second();
+    PQclear(PQexec(user, "BEGIN; SELECT FROM reports.schedule WHERE name = 'daily' FOR UPDATE"));
+    (void)ask(FIRST, "pause", "daily", NULL);
+    (void)leader_settle(&l);
+    PQfinish(user); /* the pause rests, and could be carried out */
+    (void)ask("22222222-2222-4222-8222-222222222222", "resume", "daily", NULL);
+    (void)leader_settle(&l);
+    assert_true(leader_step_until(&l, "SELECT count(*) FROM reports.request WHERE state = 'done'",
+                                  "2", 8000));
+    assert_string_equal(answer_of(FIRST), "done: schedule \"daily\" is paused");
+    assert_string_equal(answer_of("22222222-2222-4222-8222-222222222222"),
+                        "done: schedule \"daily\" is resumed");
+    assert_string_equal(fixture_sql("SELECT paused FROM reports.schedule"), "f");
+    leader_leave(&l);
+}
+
+static void test_requests_of_one_job_are_carried_out_in_order_however_it_is_named(void **state)
+{
+    (void)state;
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 day", NULL);
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    assert_int_equal(leader_settle(&l), 1);
+    char key[64];
+    char id[64];
+    (void)snprintf(key, sizeof key, "daily:%s",
+                   fixture_sql("SELECT occurrence_key FROM reports.job"));
+    (void)snprintf(id, sizeof id, "%s", fixture_sql("SELECT id FROM reports.job"));
+    PGconn *user = fixture_plan_second();
+    PQclear(PQexec(user, "BEGIN; SELECT FROM reports.job FOR UPDATE"));
+    (void)ask(FIRST, "cancel", key, NULL);
+    (void)leader_settle(&l);
+    PQfinish(user);
+    (void)ask("22222222-2222-4222-8222-222222222222", "retry", id, NULL);
+    (void)leader_settle(&l);
+    assert_true(leader_step_until(&l, "SELECT count(*) FROM reports.request WHERE state = 'done'",
+                                  "2", 8000));
+    assert_string_equal(fixture_sql("SELECT state FROM reports.job"), "queued");
+    leader_leave(&l);
+}
+
+static void test_a_request_waits_for_no_older_one_that_has_expired(void **state)
+{
+    (void)state;
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 second", NULL);
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    (void)leader_settle(&l);
+    (void)fixture_sql("SELECT reports.ask('%s', 'pause', 'daily', NULL, '1 millisecond')", FIRST);
+    PGconn *user = fixture_plan_second();
+    PQclear(PQexec(user, "BEGIN; SELECT FROM reports.request FOR UPDATE"));
+    (void)ask("22222222-2222-4222-8222-222222222222", "pause", "daily", NULL);
+    (void)leader_settle(&l);
+    assert_string_equal(answer_of("22222222-2222-4222-8222-222222222222"),
+                        "done: schedule \"daily\" is paused");
+    PQfinish(user);
+    leader_leave(&l);
+}
+
 /* ---- jobs ---- */
 
 static void test_cancel_and_retry_of_a_job_are_answered(void **state)
@@ -298,6 +364,10 @@ int main(void)
         cmocka_unit_test(test_a_server_that_cannot_now_is_asked_again_and_not_in_a_busy_loop),
         cmocka_unit_test(test_more_failing_requests_than_a_step_takes_hide_none_behind_them),
         cmocka_unit_test(test_a_slow_request_ends_at_the_statement_timeout_and_the_others_go_on),
+        cmocka_unit_test(
+            test_requests_of_one_schedule_are_carried_out_in_the_order_they_were_asked),
+        cmocka_unit_test(test_requests_of_one_job_are_carried_out_in_order_however_it_is_named),
+        cmocka_unit_test(test_a_request_waits_for_no_older_one_that_has_expired),
         cmocka_unit_test(test_cancel_and_retry_of_a_job_are_answered),
         cmocka_unit_test(test_a_retry_whose_wait_is_over_is_queued_with_a_message),
         cmocka_unit_test(test_a_lapsed_claim_is_reaped_but_not_before_reap_not_before),

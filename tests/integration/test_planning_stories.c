@@ -135,10 +135,52 @@ static void test_no_story_of_edits_and_dying_leaders_loses_or_doubles_a_firing(v
     }
 }
 
+/* An outage of an hour with one edit 40 minutes ago, and many within a moment a minute ago. */
+static void outage_with_edits(int many)
+{
+    fixture_insert("often", "* * * * *", "60 minutes");
+    fixture_edit("often", "misfire = 'run_all', misfire_max = 3, misfire_grace = '1 second'",
+                 "59 minutes");
+    fixture_edit("often", "priority = 1", "40 minutes");
+    (void)fixture_sql("DO $$ BEGIN FOR i IN 1 .. %d LOOP UPDATE reports.schedule SET description = "
+                      "i::text WHERE name = 'often'; END LOOP; END $$",
+                      many);
+    (void)fixture_sql("UPDATE reports.schedule_version SET effective_from = clock_timestamp() - "
+                      "interval '1 minute' + version * interval '1 us' WHERE version > 3");
+}
+
+static void check_missed_at_most(int many, int64_t least)
+{
+    outage_with_edits(many);
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    assert_true(leader_step_until(&l, "SELECT count(*) FROM reports.schedule_change", "0", 60000));
+    (void)leader_settle(&l);
+    int64_t missed =
+        fixture_count("SELECT count(*) FROM reports.occurrence WHERE cause = 'misfire'");
+    assert_true(missed >= least && missed <= 3);
+    check_nothing_lost(&l, "often", 58);
+    leader_leave(&l);
+}
+
+static void test_twenty_five_quick_edits_in_an_outage_run_no_more_than_misfire_max(void **state)
+{
+    (void)state;
+    check_missed_at_most(25, 3);
+}
+
+static void test_more_edits_than_are_looked_at_run_fewer_and_the_gap_says_so(void **state)
+{
+    (void)state;
+    check_missed_at_most(1100, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_story_of_edits_and_dying_leaders_loses_or_doubles_a_firing),
+        cmocka_unit_test(test_twenty_five_quick_edits_in_an_outage_run_no_more_than_misfire_max),
+        cmocka_unit_test(test_more_edits_than_are_looked_at_run_fewer_and_the_gap_says_so),
     };
     return fixture_plan_run("test_planning_stories", tests, sizeof tests / sizeof tests[0], NULL);
 }

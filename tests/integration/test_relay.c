@@ -160,6 +160,42 @@ static void test_rows_are_published_exactly_and_deleted(void **state)
     (void)fixture_sql("DROP TABLE public.sent");
 }
 
+/* A broker measures whole batches: one that is too large is refused with all its messages. */
+static void test_a_long_backlog_goes_in_batches_that_the_broker_takes(void **state)
+{
+    (void)state;
+    struct where where = {fixture_environment("RS_KAFKA"), fixture_topic("relay", 0), NULL};
+    rows_add(5000, "k");
+    struct relay *r = start(fixture_lead(), where);
+    assert_true(fixture_wait(outbox_is_empty, NULL, 30000));
+    assert_int_equal(relay_read(r).failed, 0);
+    assert_int_equal(relay_read(r).published, 5000);
+    relay_stop(r, in_ms(5000));
+}
+
+static bool one_row_is_left(void *argument)
+{
+    (void)argument;
+    return fixture_count("SELECT count(*) FROM reports.outbox") == 1;
+}
+
+static void test_a_row_that_a_session_holds_keeps_no_other_from_being_deleted(void **state)
+{
+    (void)state;
+    struct where where = {fixture_environment("RS_KAFKA"), fixture_topic("relay-held", 0), NULL};
+    struct authority a = fixture_lead();
+    rows_add(ROWS, "held");
+    (void)fixture_sql("BEGIN; SELECT id FROM reports.outbox ORDER BY id LIMIT 1 FOR UPDATE");
+    struct relay *r = start(a, where);
+    assert_true(fixture_wait(one_row_is_left, NULL, 20000));
+    (void)fixture_sql("ROLLBACK");
+    rows_add(1, "later");
+    relay_wake(r);
+    assert_true(fixture_wait(outbox_is_empty, NULL, 10000));
+    assert_int_equal(relay_read(r).published, ROWS + 1); /* none of them twice */
+    relay_stop(r, in_ms(5000));
+}
+
 static void test_rows_that_appear_below_the_bound_are_found(void **state)
 {
     (void)state;
@@ -176,7 +212,7 @@ static void test_rows_that_appear_below_the_bound_are_found(void **state)
     PQclear(PQexec(slow, "COMMIT"));
     PQfinish(slow);
     assert_int_equal(fixture_count("SELECT count(*) FROM reports.outbox"), 1);
-    assert_true(fixture_wait(outbox_is_empty, NULL, 12000));
+    assert_true(fixture_wait(outbox_is_empty, NULL, 20000));
     relay_stop(r, in_ms(5000));
 }
 
@@ -358,6 +394,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows_are_published_exactly_and_deleted),
+        cmocka_unit_test(test_a_long_backlog_goes_in_batches_that_the_broker_takes),
+        cmocka_unit_test(test_a_row_that_a_session_holds_keeps_no_other_from_being_deleted),
         cmocka_unit_test(test_rows_that_appear_below_the_bound_are_found),
         cmocka_unit_test(test_a_fenced_relay_stops_and_its_rows_stay),
         cmocka_unit_test(test_nothing_is_published_without_the_lease),

@@ -68,6 +68,27 @@ static void test_role_without_bounds_is_refused_by_name(void **state)
     check_refused(db.super, NULL, "log in as report_scheduler");
 }
 
+static void test_another_role_is_refused_with_the_one_to_use(void **state)
+{
+    (void)state;
+    check_refused(db.worker, NULL,
+                  "role \"report_worker\" is not a member of report_scheduler and may not do its "
+                  "work; write user=report_scheduler");
+}
+
+static void test_two_lines_of_the_library_become_one_sentence_after_the_other(void **state)
+{
+    (void)state;
+    struct store *store = NULL;
+    struct error err = {.text = ""};
+    const struct store_options options = {.conninfo = "host=127.0.0.1 port=1 dbname=x user=x",
+                                          .application_name = "test-store",
+                                          .role = STORE_SCHEDULER};
+    assert_int_equal(store_open(&options, soon(), &store, &err), STATUS_AGAIN);
+    assert_non_null(strstr(err.text, "refused; Is the server"));
+    assert_null(strchr(err.text, '\n'));
+}
+
 static void test_socket_connection_is_refused_for_want_of_a_bound(void **state)
 {
     (void)state;
@@ -163,6 +184,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_role_without_bounds_is_refused_by_name),
+        cmocka_unit_test(test_another_role_is_refused_with_the_one_to_use),
+        cmocka_unit_test(test_two_lines_of_the_library_become_one_sentence_after_the_other),
         cmocka_unit_test(test_socket_connection_is_refused_for_want_of_a_bound),
         cmocka_unit_test(test_database_without_the_schema_names_the_remedy),
         cmocka_unit_test(test_deadline_cancels_the_statement_and_breaks_the_connection),

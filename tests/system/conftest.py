@@ -23,6 +23,8 @@ def installation(stack, request):
     try:
         i.create()
         yield i
+        for daemon in i.daemons:
+            assert not harness.unreadable_lines(daemon.log_text()), daemon.name
     finally:
         i.remove(keep_files=getattr(request.node, "has_failed", False))
 

@@ -10,6 +10,7 @@ Waits have a deadline and say what they waited for, with the ends of all logs.
 
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -120,6 +121,19 @@ class Daemon:
 
     def log_text(self):
         return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+
+
+_VALUE = r'(?:"(?:[^"\\]|\\.)*"|[^\s"]+)'
+_LOGFMT = re.compile(rf"[a-z_]+={_VALUE}(?: [a-z_]+={_VALUE})*")
+_NO_REASON = re.compile(r' (?:error|reason|problem|why)="(?:[^"]*: )?"')
+LINE_CUT = 2000  # a line near the bound of log.h may end within a value
+
+
+def unreadable_lines(text):
+    """Lines of a daemon's log that a parser of logfmt would not take, or that leave the reason out."""
+    ours = [x for x in text.splitlines() if x.startswith("time=")]
+    return [x for x in ours
+            if len(x) < LINE_CUT and (not _LOGFMT.fullmatch(x) or _NO_REASON.search(x))]
 
 
 class Installation:

@@ -255,7 +255,7 @@ def checked_words(db, table, column):
     definition, = db.execute(
         "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = %s::regclass AND conname = %s",
         (f"reports.{table}", f"{table}_{column}_check")).fetchone()
-    return set(re.findall(r"'(\w+)'::text", definition))
+    return set(re.findall(r"'(\w+)'::text", definition.partition(" OR reports.refuse")[0]))
 
 
 def test_states_and_reasons_of_a_scope_are_those_of_the_lifecycle():

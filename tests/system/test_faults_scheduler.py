@@ -107,7 +107,7 @@ def test_leader_whose_scope_thread_stands_still_is_noticed_and_replaced(installa
     except PermissionError as e:
         pytest.skip(f"{e}: no thread can be stopped alone")
     try:
-        load.wait_until(lambda: "scope thread is stuck" in old.log_text(), 20, "the watchdog notices")
+        load.wait_until(lambda: "loop is stuck" in old.log_text(), 20, "the watchdog notices")
         # It alone knows that its work has ended (I11): it keeps its place until it moves, or systemd,
         # whose watchdog is not fed now, ends it.
         assert installation.leader()[1] == generation

@@ -194,6 +194,50 @@ def test_claim_whose_answer_was_lost_is_adopted_and_run_once(installation, proxy
     check_artifacts(installation, db)
 
 
+def test_lost_claim_whose_row_somebody_holds_is_not_adopted_before_it_can_be_renewed(installation, proxy):
+    runs = installation.directory / "runs"
+    db, programs = prepare(installation, f'echo run >>{runs}; echo x\n')
+    db.execute("UPDATE reports.installation SET claim_lease = '60 seconds'")
+    worker = installation.start_worker(
+        programs=programs, pull_idle_ms=30000, database=installation.stack.conninfo(installation.database, "report_worker", proxy.port))
+    installation.wait_until(lambda: one(db, "SELECT count(*) FROM reports.worker"), 20, "the worker has registered")
+    proxy.swallow(b"reports.claim_")
+    installation.reportctl("trigger", "script", "--key", "k")
+    wait_state(installation, db, "k", "running")
+    with installation.connect(autocommit=False) as other:
+        other.execute("SELECT FROM reports.job WHERE occurrence_key = 'k' FOR UPDATE")
+        installation.wait_until(lambda: one(db, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'report-worker claims' "
+                                            "AND state = 'idle' AND query LIKE '%%reports.heartbeat(%%'"), 30, "it asked what became of the claim")
+        assert counted(worker, "adopted") == 0 and not runs.exists()
+        other.rollback()
+    wait_state(installation, db, "k", "succeeded")
+    assert counted(worker, "adopted") == 1 and runs.read_text() == "run\n"
+
+
+def test_job_killed_with_its_claim_is_a_failed_attempt_and_is_not_adopted_as_the_same_one(installation, proxy):
+    runs = installation.directory / "runs"
+    db, programs = prepare(installation, f'echo "$REPORT_OCCURRENCE_KEY $REPORT_ATTEMPT" >>{runs}\n'
+                           '[ "$REPORT_OCCURRENCE_KEY" = k ] && exec sleep 600\necho x\n')
+    db.execute("UPDATE reports.schedule SET max_attempts = 1")
+    # Long enough that a statement is given up, and the database heard again, before the leader reaps.
+    db.execute("UPDATE reports.installation SET claim_lease = '12 seconds'")
+    worker = installation.start_worker(
+        programs=programs, slots=4, database=installation.stack.conninfo(installation.database, "report_worker", proxy.port))
+    installation.reportctl("trigger", "script", "--key", "k")
+    installation.wait_until(runs.exists, 20, "it runs")
+    proxy.black_hole()
+    installation.wait_until(lambda: "claims could not be renewed in time" in worker.log_text()
+                            and "claim failed" in worker.log_text(), 60, "its claim is given up, and another is in doubt")
+    proxy.heal()
+    wait_state(installation, db, "k", "failed")
+    installation.reportctl("trigger", "script", "--key", "after")
+    wait_state(installation, db, "after", "succeeded")
+    assert runs.read_text().splitlines() == ["k 1", "after 1"]
+    assert counted(worker, "adopted") == 0
+    assert db.execute("SELECT a.attempt FROM reports.job_attempt a JOIN reports.job j ON j.id = a.job_id "
+                      "WHERE j.occurrence_key = 'k'").fetchall() == [(1,)]
+
+
 def test_outcome_whose_answer_was_lost_is_sent_again_and_counts_once(installation, proxy):
     db, programs = prepare(installation, 'echo "$REPORT_OCCURRENCE_KEY"\n')
     worker = installation.start_worker(

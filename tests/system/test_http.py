@@ -113,9 +113,9 @@ def test_both_daemons_answer_probes_and_metrics(installation):
         wrong = ask(port, "POST", "/livez", body="{}")
         assert (wrong.status, wrong.headers["Allow"]) == (405, "GET, HEAD")
     assert {x["loop"] for x in ask(s, "GET", "/livez").json["loops"]} == {
-        "main loop", "coordination", "scope main", "requests"}
+        "main", "coordination", "scope", "requests"}
     assert {x["loop"] for x in ask(w, "GET", "/livez").json["loops"]} == {
-        "guard", "heartbeat", "intake", "outcomes"}
+        "main", "heartbeat", "claims", "outcomes"}
     assert ask(w, "GET", "/").status == 404  # the page is the scheduler's
     assert ask(w, "POST", "/requests", body="{}").status == 404
 
@@ -151,13 +151,16 @@ def test_follower_sends_requests_to_the_leader_and_the_leader_answers(installati
     done = ask(leader, "POST", "/requests", body=wish, token=TOKEN)
     assert (done.status, done.json["state"]) == (200, "done"), done.text
     assert triggered(db) == 1
-    # Anybody may look it up, at any replica.
+    # It is looked up at any replica, by those who may ask.
     for port in (leader, follower):
-        seen = ask(port, "GET", f"/requests/{wish['id']}")
+        assert ask(port, "GET", f"/requests/{wish['id']}").status == 401
+        seen = ask(port, "GET", f"/requests/{wish['id']}", token=TOKEN)
+        for told_at in (seen.json["requested_at"], seen.json["answered_at"]):
+            assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", told_at)
         assert seen.status == 200
         assert (seen.json["state"], seen.json["subject"], seen.json["argument"]) == ("done", "sales", "by-http")
-    assert ask(leader, "GET", f"/requests/{uuid.uuid4()}").status == 404
-    assert ask(leader, "GET", "/requests/not-a-uuid").status == 404
+    assert ask(leader, "GET", f"/requests/{uuid.uuid4()}", token=TOKEN).status == 404
+    assert ask(leader, "GET", "/requests/not-a-uuid", token=TOKEN).status == 404
 
 
 def test_repeated_id_gets_the_first_answer_also_from_the_next_leader(installation):
@@ -280,6 +283,38 @@ def test_refused_request_is_409_with_the_answer(installation):
     assert "succeeded" in answer.json["answer"]
 
 
+def test_firing_that_is_still_to_come_cannot_be_triggered_and_that_is_the_clients_fault(installation):
+    db = installation.connect()
+    db.execute(DEFINITIONS + "; INSERT INTO reports.schedule (name, report, kind, rule)"
+               " VALUES ('daily', 'nothing', 'cron', '0 6 * * *')")
+    daemon, port = start_scheduler(installation, "one")
+    wait_for_leader(installation, [port])
+    key = installation.wait_until(lambda: one(
+        db, "SELECT to_char(next_nominal, 'YYYY-MM-DD') FROM reports.schedule_progress WHERE schedule = 'daily'"),
+        20, "its next firing is known")
+    answer = ask(port, "POST", "/requests", body={**trigger(key), "subject": "daily"}, token=TOKEN)
+    assert answer.status == 409 and key in answer.json["error"], answer.text
+    assert "refuses" not in daemon.log_text()
+
+
+def test_request_id_that_another_session_is_using_delays_no_other_request(installation):
+    db = installation.connect()
+    db.execute(DEFINITIONS)
+    _, port = start_scheduler(installation, "one")
+    wait_for_leader(installation, [port])
+    wish = trigger("held")
+    with installation.connect(autocommit=False) as other:
+        other.execute("SELECT * FROM reports.ask(%s, 'trigger', 'sales', 'held', '1 min')", (wish["id"],))
+        for n in range(4):
+            begin = time.monotonic()
+            answer = ask(port, "POST", "/requests", body=wish, token=TOKEN)
+            assert answer.status == 503 and "another session" in answer.json["error"], answer.text
+            assert ask(port, "POST", "/requests", body=trigger(f"k{n}"), token=TOKEN).status == 200
+            assert time.monotonic() - begin < 5
+        other.rollback()
+    assert ask(port, "POST", "/requests", body=wish, token=TOKEN).status == 200
+
+
 def test_request_that_cannot_be_carried_out_yet_is_202_with_its_place(installation):
     db = installation.connect()
     db.execute(DEFINITIONS)
@@ -291,8 +326,8 @@ def test_request_that_cannot_be_carried_out_yet_is_202_with_its_place(installati
         answer = ask(port, "POST", "/requests", body=wish, token=TOKEN)
         assert (answer.status, answer.json["state"]) == (202, "pending"), answer.text
         assert answer.headers["Location"] == f"/requests/{wish['id']}"
-        assert ask(port, "GET", answer.headers["Location"]).json["state"] == "pending"
-    installation.wait_until(lambda: ask(port, "GET", f"/requests/{wish['id']}").json["state"] == "done", 20,
+        assert ask(port, "GET", answer.headers["Location"], token=TOKEN).json["state"] == "pending"
+    installation.wait_until(lambda: ask(port, "GET", f"/requests/{wish['id']}", token=TOKEN).json["state"] == "done", 20,
                             "the request is carried out once the row is free")
 
 
@@ -380,7 +415,7 @@ def test_loop_that_stands_still_is_named_by_livez(installation):
 
     with StoppedThread(thread_of(scheduler.pid, "scope")), StoppedThread(thread_of(worker.pid, "heartbeat")):
         installation.wait_until(lambda: still(ports[0]), 20, "the scheduler names a loop")
-        assert still(ports[0]) == ["scope main"]
+        assert still(ports[0]) == ["scope"]
         installation.wait_until(lambda: still(ports[1]), 40, "the worker names a loop")
         assert still(ports[1]) == ["heartbeat"]
     installation.wait_until(lambda: not still(ports[0]) and not still(ports[1]), 10, "both turn again")
@@ -406,6 +441,46 @@ def test_worker_that_stops_is_live_but_not_ready(installation):
     assert ask(probe, "GET", "/livez").status == 200
     (installation.directory / "go").touch()
     assert worker.process.wait(30) == 0
+
+
+def test_without_a_majority_of_zookeeper_nobody_is_ready_and_everybody_names_it(installation):
+    (_, a), (_, b) = start_scheduler(installation, "one"), start_scheduler(installation, "two")
+    leader = wait_for_leader(installation, [a, b])
+    follower = b if leader == a else a
+    installation.wait_until(lambda: ready(follower), 20, "the follower can take over")
+    installation.stack.fault("kill", "zk2", "zk3")
+    try:
+        installation.wait_until(lambda: not ready(leader) and not ready(follower), 10, "both are not ready")
+        seen = set()
+        until = time.monotonic() + 2 * SESSION_MS / 1000
+        while time.monotonic() < until:
+            for port in (leader, follower):
+                told = ask(port, "GET", "/readyz")
+                scope = told.json["scopes"][0]
+                assert told.status == 503 and scope["why"] and scope["problem"], scope
+                seen.add((port, scope["state"], "ZooKeeper" in scope["problem"]))
+            time.sleep(0.05)
+        assert {(leader, "SUSPENDED", True), (follower, "FOLLOWING", True)} <= seen, seen
+    finally:
+        installation.stack.fault("start", "zk2", "zk3")
+    wait_for_leader(installation, [a, b])
+
+
+def test_worker_whose_store_is_gone_says_so_once_and_is_not_ready(installation):
+    worker = installation.start_worker()
+    probe = port_of(worker, installation)
+    installation.wait_until(lambda: ready(probe), 40, "it is ready")
+    away = installation.artifacts.with_name("away")
+    installation.artifacts.rename(away)
+    installation.wait_until(lambda: not ready(probe), 20, "it is not ready")
+    told = ask(probe, "GET", "/readyz").json
+    assert not told["artifact_store"] and str(installation.artifacts) in told["why"], told
+    away.rename(installation.artifacts)
+    installation.wait_until(lambda: ready(probe), 20, "it is ready again")
+    log = worker.log_text()
+    assert len(re.findall(r'level=error .*event="artifact store refuses files', log)) == 1
+    assert 'event="artifact store takes files again"' in log
+    assert not list(installation.artifacts.glob(".*")), "the look leaves nothing behind"
 
 
 def test_https_serves_what_http_did_and_nothing_in_clear_text(installation):

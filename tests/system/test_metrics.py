@@ -225,7 +225,7 @@ def test_frozen_scheduler_shows_its_stall_and_its_step_down(installation):
         first.thaw()
     wait(lambda: at_least(first, 'report_scheduler_loop_stall_seconds{loop="scope",scope="main"}', 2), 20,
          "the stall is told")
-    assert at_least(first, 'report_scheduler_loop_stall_seconds{loop="coord",scope=""}', 2)
+    assert at_least(first, 'report_scheduler_loop_stall_seconds{loop="coordination",scope=""}', 2)
     wait(lambda: value(first, 'report_scheduler_leader{scope="main"}') == 0, 20, "the first gave up")
     reasons = re.findall(r'step_downs_total\{scope="main",reason="(\w+)"\} [1-9]', page(first))
     assert reasons, page(first)

@@ -341,6 +341,26 @@ def test_a_job_is_found_by_id_and_by_key_with_attempts_and_artifact(ctl):
     assert "1.4 MiB" in ctl.ok("job", job)
 
 
+def test_a_waiting_job_says_what_it_waits_for(ctl):
+    ctl.add("sales")
+    ctl.lead()
+    ctl.take_in("sales", minutes_ago(5))
+    first, second = ctl.fire("sales", "first", minutes_ago(4)), ctl.fire("sales", "second", minutes_ago(3))
+    ctl.db.execute("UPDATE reports.job SET overlap = 'queue'")
+    ctl.db.execute("UPDATE reports.job SET state = 'waiting', waits_for = 'overlap' WHERE id = %s", (second,))
+    assert "waiting for overlap" in ctl.ok("jobs")
+    assert [(j["state"], j["waits_for"]) for j in ctl.json("jobs")] == [("waiting", "overlap"), ("queued", None)]
+    job = ctl.json("job", "sales:second")["job"]
+    assert (job["state"], job["waits_for"], job["waits_on"]) == ("waiting", "overlap", "job sales:first, which is queued")
+    assert "job sales:first, which is queued" in ctl.ok("job", "sales:second")
+    assert ctl.json("job", first)["job"]["waits_on"] is None
+    ctl.db.execute("UPDATE reports.job SET state = 'waiting', waits_for = 'capacity', run_after = now() - interval '1 hour'")
+    ctl.db.execute("UPDATE reports.queue SET max_outstanding = 1")
+    assert 'room in queue "default" (max_outstanding 1)' in ctl.ok("job", "sales:second")
+    queue, = ctl.json("queues")
+    assert (queue["queued"], queue["waiting"]) == (0, 2) and queue["oldest_at"] is not None
+
+
 def test_failed_jobs_are_listed_with_their_error(ctl):
     ctl.add("sales")
     ctl.lead()
@@ -427,9 +447,9 @@ def test_next_of_a_firing_that_is_due_and_not_planned_says_so(ctl):
 
 
 def test_next_of_a_rule_that_cannot_work_is_invalid_input(ctl):
-    ctl.add("sales", "61 * * * *")
+    ctl.add("sales", "30-10 * * * *")
     assert 'schedule "sales": ' in ctl.refused(2, "next", "sales")
-    assert "61" in ctl.ok("schedule", "sales")
+    assert "30-10" in ctl.ok("schedule", "sales")
 
 
 def test_next_of_a_schedule_with_a_problem_promises_nothing(ctl):
@@ -457,13 +477,20 @@ def test_next_with_cron_needs_no_database(ctl):
 
 def test_a_trigger_without_a_leader_expires_and_says_so(ctl):
     ctl.add("sales")
-    line = ctl.refused(4, "trigger", "sales", "--key", "2030-04-12", "--wait", "1")
+    line = ctl.refused(4, "trigger", "sales", "--key", "by-hand", "--wait", "1")
     assert "no leader of scope main answered in time (never led); request " in line
     # A leader that comes later finds it expired.
     ctl.lead()
     pending = ctl.leader_db.execute("SELECT expired FROM reports.pending_requests('main', 10)")
     assert pending.fetchall() == [(True,)]
     assert ctl.json("occurrences") == []
+    # Until then it is no longer waited for, and is shown as what it will be.
+    assert ctl.json("requests", "--state", "pending") == []
+    expired, = ctl.json("requests", "--state", "expired")
+    assert expired["answer"] == "no leader carried it out before its deadline"
+    status = ctl.json("status")
+    assert [s["requests_waiting"] for s in status["scopes"]] == [0]
+    assert "requests" not in {p["kind"] for p in status["problems"]}
 
 
 def answering(ctl, stop):
@@ -491,12 +518,12 @@ def leader(ctl):
 def test_a_trigger_is_answered_with_its_job(ctl, role):
     ctl.add("sales")
     operator = role("report_operator")
-    out = ctl.ok("trigger", "sales", "--key", "2030-04-12", role=operator)
+    out = ctl.ok("trigger", "sales", "--key", "2020-04-12T06:00", role=operator)
     occurrence = ctl.json("occurrences", "sales")[0]
-    assert (occurrence["key"], occurrence["cause"]) == ("2030-04-12", "manual")
-    assert out == f"occurrence sales:2030-04-12 made; job {occurrence['job_id']}\n"
-    again = ctl.ok("trigger", "sales", "--key", "2030-04-12", role=operator)
-    assert again == (f"occurrence sales:2030-04-12 was there already; job "
+    assert (occurrence["key"], occurrence["cause"]) == ("2020-04-12T06:00", "manual")
+    assert out == f"occurrence sales:2020-04-12T06:00 made; job {occurrence['job_id']}\n"
+    again = ctl.ok("trigger", "sales", "--key", "2020-04-12T06:00", role=operator)
+    assert again == (f"occurrence sales:2020-04-12T06:00 was there already; job "
                      f"{occurrence['job_id']}\n")
 
 

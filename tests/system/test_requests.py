@@ -228,6 +228,28 @@ def test_a_hold_stops_the_scope_until_it_is_released(led):
     assert 'scope "mian" does not exist; did you mean main?' in led.refused(3, "hold", "--scope", "mian", "x")
 
 
+def test_a_runaway_job_is_cancelled_and_its_schedule_paused_while_a_hold_stands(led, tmp_path):
+    script = tmp_path / "runaway"
+    script.write_text("exec /bin/sleep 600\n")
+    led.db.execute("INSERT INTO reports.report (name, kind, program) VALUES ('runaway', 'program', 'script');"
+                   "INSERT INTO reports.schedule (name, report, kind, rule)"
+                   " VALUES ('runs', 'runaway', 'once', '2999-01-01T00:00')")
+    led.installation.start_worker("w", heartbeat_ms=200,
+                                  programs=[{"name": "script", "arguments": ["/bin/sh", str(script)]}])
+    led.ok("trigger", "runs", "--key", "k1")
+    led.installation.wait_until(lambda: job(led, "runs:k1")["state"] == "running", 30, "the job runs")
+    led.ok("hold", "--scope", "main", "it eats the source")
+    led.installation.wait_until(lambda: not led.installation.leader(), 20, "the leader steps down")
+    assert "is told to stop" in led.ok("cancel", "runs:k1", "--reason", "runaway")
+    assert "is paused" in led.ok("pause", "runs")
+    led.installation.wait_until(lambda: job(led, "runs:k1")["state"] == "cancelled", 20, "the worker has stopped it")
+    assert led.installation.leader() is None
+    led.ok("release-hold", led.json("holds")[0]["id"])
+    led.installation.wait_until(led.installation.leader, 30, "somebody leads again")
+    wait_until(lambda: not led.db.execute("SELECT FROM reports.schedule_change").fetchall(), 10, "the pause is taken in")
+    assert [r["name"] for r in led.json("schedules", "--paused")] == ["runs"]
+
+
 def test_only_operators_may_ask_and_others_are_told_which_role_may(led):
     reader, operator = (f"ctl_{uuid.uuid4().hex[:10]}" for _ in range(2))
     led.db.execute(f'CREATE ROLE "{reader}" LOGIN IN ROLE report_reader')

@@ -33,6 +33,22 @@ static void test_error_text_is_cut_on_a_character_boundary(void **state)
     assert_int_equal(err.text[ERROR_TEXT_MAX - 3], 'x');
 }
 
+static void test_logged_value_is_cut_on_a_character_boundary(void **state)
+{
+    (void)state;
+    char longer[2 * sizeof(struct log_quoted)];
+    for (size_t shift = 0; shift < 2; shift++) {
+        longer[0] = 'x';
+        for (size_t i = shift; i + 2 < sizeof longer; i += 2) {
+            memcpy(longer + i, "\xc3\xa9", 3);
+        }
+        struct log_quoted q = log_quote(longer);
+        size_t n = strlen(q.text);
+        assert_true(n > sizeof q.text - 8);
+        assert_memory_equal(q.text + n - 3, "\xc3\xa9\"", 3);
+    }
+}
+
 static void test_error_prefix_keeps_the_first_text(void **state)
 {
     (void)state;
@@ -252,6 +268,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_error_text_is_cut_on_a_character_boundary),
+        cmocka_unit_test(test_logged_value_is_cut_on_a_character_boundary),
         cmocka_unit_test(test_error_prefix_keeps_the_first_text),
         cmocka_unit_test(test_setting_an_error_nobody_reads_is_harmless),
         cmocka_unit_test(test_instants_saturate_instead_of_wrapping),

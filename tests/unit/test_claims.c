@@ -156,7 +156,7 @@ static void test_passed_deadline_kills_without_anybodys_help(void **state)
     assert_int_equal(claims_expire(table, clock_now(), &next), 0);
     assert_int_equal(next.ns, claims_watch(table, a).deadline.ns);
     assert_int_equal(claims_expire(table, next, &next), 1);
-    assert_int_equal(claims_watch(table, a).kill, KILL_LOST);
+    assert_int_equal(claims_watch(table, a).kill, KILL_EXPIRED);
     assert_true(is_woken());
     /* The data source's end sees the connection end. */
     char byte;
@@ -177,7 +177,7 @@ static void test_hanging_runner_loses_its_claim_however_often_renewed(void **sta
     claims_renewed(table, &pair, instant_add_ms(end, 3600000), false);
     assert_int_equal(claims_expire(table, instant_add_ms(end, -1000), &next), 0);
     assert_int_equal(claims_expire(table, instant_add_ms(end, 1000), &next), 1);
-    assert_int_equal(claims_watch(table, a).kill, KILL_LOST);
+    assert_int_equal(claims_watch(table, a).kill, KILL_EXPIRED);
     struct claim_pair *pairs = NULL;
     size_t count = 0;
     assert_int_equal(claims_pairs(table, &pairs, &count), STATUS_OK);
@@ -231,8 +231,62 @@ static void test_one_statement_takes_one_outcome_of_a_job(void **state)
     struct claim *second[4];
     assert_int_equal(claims_collect(table, second, 4, 0, after_ms(1000)), 1);
     assert_string_equal(second[0]->job->token, "2");
-    claims_put_back(table, collected[0]);
+    claims_put_back(table, collected[0], false);
     assert_int_equal(claims_collect(table, collected, 4, 0, after_ms(1000)), 1);
+}
+
+static void test_outcome_whose_row_is_locked_rests_and_holds_up_no_other(void **state)
+{
+    (void)state;
+    struct claim *collected[4];
+    struct claim_pair *pairs = NULL;
+    size_t count = 0;
+    add("a", "1");
+    assert_true(claims_report(table, take()));
+    add("b", "1");
+    assert_true(claims_report(table, take()));
+    assert_int_equal(claims_collect(table, collected, 4, 0, after_ms(1000)), 2);
+    claims_put_back(table, collected[0], true);
+    claims_put_back(table, collected[1], false);
+    instant begin = clock_now();
+    assert_int_equal(claims_collect(table, collected, 4, 0, after_ms(1000)), 1);
+    assert_string_equal(collected[0]->job->id, "b");
+    claims_close(table, collected[0]);
+    assert_int_equal(claims_count(table).unrecorded, 1);
+    assert_int_equal(claims_pairs(table, &pairs, &count), STATUS_OK);
+    assert_int_equal(count, 1); /* it is renewed meanwhile */
+    free(pairs);
+    while (claims_collect(table, collected, 4, 0, after_ms(20)) == 0) {
+        assert_true(instant_ms_between(begin, clock_now()) < 10000);
+    }
+    assert_true(instant_ms_between(begin, clock_now()) >= CLAIM_REST_MS);
+    assert_string_equal(collected[0]->job->id, "a");
+}
+
+/* Forgotten while the database still holds it as ours, it would be adopted and run again. */
+static void test_claim_given_up_by_ourselves_is_reported_and_never_taken_for_a_new_one(void **state)
+{
+    (void)state;
+    struct claim *collected[4];
+    instant next;
+    add("a", "1");
+    struct claim *a = take();
+    assert_int_equal(claims_expire(table, a->own.deadline, &next), 1);
+    assert_true(claims_knows(table, "a", "1"));
+    assert_true(claims_report(table, a));
+    assert_true(claims_knows(table, "a", "1"));
+    assert_int_equal(claims_collect(table, collected, 4, 0, after_ms(1000)), 1);
+    claims_abandon(table, collected[0]);
+    assert_true(claims_wait_empty(table, after_ms(5)));
+    assert_true(claims_knows(table, "a", "1"));
+    assert_false(claims_knows(table, "a", "2"));
+    /* The database says that it is not ours: nobody will ask. */
+    add("b", "1");
+    struct claim *b = take();
+    struct claim_pair pair = {.job_id = "b", .token = "1"};
+    assert_int_equal(claims_expire(table, b->own.deadline, &next), 1);
+    claims_lost(table, &pair);
+    assert_false(claims_report(table, b));
 }
 
 static void test_stop_does_not_undo_a_stronger_reason(void **state)
@@ -327,6 +381,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_lost_claims_are_not_renewed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_statement_takes_one_outcome_of_a_job, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(
+            test_outcome_whose_row_is_locked_rests_and_holds_up_no_other, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            test_claim_given_up_by_ourselves_is_reported_and_never_taken_for_a_new_one, setup,
+            teardown),
         cmocka_unit_test_setup_teardown(test_stop_does_not_undo_a_stronger_reason, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stopped_table_gives_no_more_work, setup, teardown),
         cmocka_unit_test(test_claim_deadline_keeps_a_quarter_of_the_lease),

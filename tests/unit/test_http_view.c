@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "http_view.h"
+#include "loop_name.h"
 
 static struct scope_snapshot scope(const char *name, enum lifecycle_state state, bool database)
 {
@@ -29,7 +30,7 @@ static struct view *view_of(struct scope_snapshot first, struct scope_snapshot s
     v->scopes[0] = first;
     v->scopes[1] = second;
     v->count = 2;
-    view_loop_add(v, "main loop", v->now, 1000);
+    view_loop_add(v, &(struct view_turn){LOOP_MAIN, "", v->now, 1000});
     return v;
 }
 
@@ -64,6 +65,16 @@ static void test_every_state_but_active_and_a_connected_follower_is_unready(void
     }
 }
 
+static void test_follower_without_zookeeper_is_unready_and_says_so(void **state)
+{
+    (void)state;
+    const char *why = NULL;
+    struct scope_snapshot follower = scope("main", LIFECYCLE_FOLLOWING, true);
+    follower.suspended = true;
+    assert_false(view_scope_is_ready(&follower, VIEW_READY_ANY, &why));
+    assert_non_null(strstr(why, "ZooKeeper"));
+}
+
 static void test_one_unready_scope_makes_the_replica_unready(void **state)
 {
     bool ready = true;
@@ -88,17 +99,18 @@ static void test_live_is_every_loop_and_the_late_one_is_named(void **state)
     struct view *v =
         view_of(scope("main", LIFECYCLE_ACTIVE, true), scope("other", LIFECYCLE_FOLLOWING, true));
     assert_true(view_is_live(v));
-    view_loop_add(v, "scope main", instant_add_ms(v->now, -30000), 30000);
-    view_loop_add(v, "scope other", instant_add_ms(v->now, 5), 30000); /* turned meanwhile */
-    view_loop_add(v, "starting", (instant){0}, 30000);
+    instant late = instant_add_ms(v->now, -30000);
+    instant meanwhile = instant_add_ms(v->now, 5);
+    view_loop_add(v, &(struct view_turn){LOOP_SCOPE, "main", late, 30000});
+    view_loop_add(v, &(struct view_turn){LOOP_SCOPE, "other", meanwhile, 30000});
+    view_loop_add(v, &(struct view_turn){LOOP_REQUESTS, "", {0}, 30000}); /* starting */
     assert_false(view_is_live(v));
     json_t *object = parsed(view_livez_json(v));
     json_t *loops = json_object_get(object, "loops");
     for (size_t i = 0; i < json_array_size(loops); i++) {
         json_t *loop = json_array_get(loops, i);
-        const char *name = json_string_value(json_object_get(loop, "loop"));
-        assert_int_equal(json_is_true(json_object_get(loop, "turns")),
-                         strcmp(name, "scope main") != 0);
+        const char *of = json_string_value(json_object_get(loop, "scope"));
+        assert_int_equal(json_is_true(json_object_get(loop, "turns")), strcmp(of, "main") != 0);
     }
     json_decref(object);
     free(v);
@@ -170,6 +182,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_state_but_active_and_a_connected_follower_is_unready),
+        cmocka_unit_test(test_follower_without_zookeeper_is_unready_and_says_so),
         cmocka_unit_test(test_one_unready_scope_makes_the_replica_unready),
         cmocka_unit_test(test_live_is_every_loop_and_the_late_one_is_named),
         cmocka_unit_test(test_scope_that_is_not_ours_is_not_found),

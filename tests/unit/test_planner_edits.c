@@ -156,6 +156,20 @@ static void test_a_date_that_would_have_to_come_before_what_was_planned_is_refus
     assert_non_null(strstr(err.text, "make a new schedule"));
 }
 
+static void test_a_date_that_lies_in_a_gap_is_passed_over_and_the_schedule_goes_on(void **state)
+{
+    (void)state;
+    /* 06:30 was in a pause. Then it was to be 07:30, and at 07:00 it is made 06:10. */
+    struct rule r = fixture_cron("10 6 * * *", "UTC");
+    struct plan_edit e =
+        edit_of(&r, "2030-04-12T07:00:00Z", "2030-04-12T06:30:00Z", "2030-04-12T07:30:00Z");
+    e.has_last = true;
+    e.last_nominal.s = utc_seconds(fixture_instant("2030-04-12T06:30:00Z"));
+    struct plan_switch w;
+    assert_int_equal(plan_switch_find(&e, &w, NULL), STATUS_OK);
+    check_instant(w.next.at, "2030-04-13T06:10:00Z");
+}
+
 static void settle_with(const struct plan_edit *e, struct plan_switch *w, const char *taken,
                         enum status want, struct error *err)
 {
@@ -313,6 +327,7 @@ int main(void)
         cmocka_unit_test(test_a_date_that_an_edit_moves_into_the_past_is_due_at_once),
         cmocka_unit_test(test_a_firing_an_edit_called_for_runs_once_whatever_the_misfire_policy),
         cmocka_unit_test(test_a_date_that_would_have_to_come_before_what_was_planned_is_refused),
+        cmocka_unit_test(test_a_date_that_lies_in_a_gap_is_passed_over_and_the_schedule_goes_on),
         cmocka_unit_test(test_a_date_that_has_its_occurrence_is_left_out),
         cmocka_unit_test(test_finer_keys_that_exist_are_a_problem_with_the_way_out),
         cmocka_unit_test(test_once_moved_onto_its_own_used_date_is_a_problem),

@@ -61,7 +61,7 @@ static void test_a_systemd_credential_is_taken_whatever_its_group_bits(void **st
     secret_write("s3cret\n", 7, 0440);
     assert_int_equal(setenv("CREDENTIALS_DIRECTORY", settings_directory, 1), 0);
     assert_int_equal(secret_read(settings_path, text, sizeof text, NULL), STATUS_OK);
-    char around[96];
+    char around[sizeof settings_directory + sizeof settings_path + 4];
     (void)snprintf(around, sizeof around, "%s/../%s", settings_directory, settings_path + 1);
     assert_int_not_equal(secret_read(around, text, sizeof text, NULL), STATUS_OK);
     assert_int_equal(unsetenv("CREDENTIALS_DIRECTORY"), 0);

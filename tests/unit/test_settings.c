@@ -201,8 +201,36 @@ static void test_a_syntax_error_names_its_line(void **state)
     assert_fault("scope = \"s\"\n;\nsession_ms = = 1;\n",
                  "3: syntax error; look here and on the line before for a missing ; or quote or "
                  "bracket");
+}
+
+static void test_a_key_given_twice_is_named_and_hides_no_other_fault(void **state)
+{
+    (void)state;
     assert_fault("scope = \"s\";\nscope = \"t\";\n",
-                 "2: this key was given before; keep one of the two lines");
+                 "2: scope: was given before, at line 1; keep one of the two lines");
+    const char *said =
+        settings_said(&sample_spec,
+                      "scope = \"s\";\nsession_ms = true;\nscope : \"t\"\n"
+                      "sources = ( { name = \"a\";\n name = \"b\"; conninfo = 1; },\n"
+                      "  { name = \"c\"; conninfo = \"x\"; } ); # scope = 1;\n"
+                      "scope = \"scope = 2\";\nverboze = true;\n",
+                      STATUS_INVALID);
+    const char *const wanted[] = {":2: session_ms: is a truth value",
+                                  ":3: scope: was given before, at line 1;",
+                                  ":5: sources[0].name: was given before, at line 4;",
+                                  ":5: sources[0].conninfo: is a whole",
+                                  ":7: scope: was given before, at line 1;",
+                                  ":8: verboze: unknown key; write verbose"};
+    size_t lines = 0;
+    for (const char *p = said; *p != '\0'; p++) {
+        lines += *p == '\n' ? 1 : 0;
+    }
+    assert_int_equal(lines, sizeof wanted / sizeof wanted[0]);
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+        if (strstr(said, wanted[i]) == NULL) {
+            fail_msg("no \"%s\" in: %s", wanted[i], said);
+        }
+    }
 }
 
 static void test_a_file_that_is_none_is_not_found(void **state)
@@ -283,6 +311,7 @@ int main(void)
         cmocka_unit_test(test_groups_are_bounded_and_their_names_unique),
         cmocka_unit_test(test_an_unknown_key_far_from_all_lists_what_is_known),
         cmocka_unit_test(test_a_syntax_error_names_its_line),
+        cmocka_unit_test(test_a_key_given_twice_is_named_and_hides_no_other_fault),
         cmocka_unit_test(test_a_file_that_is_none_is_not_found),
         cmocka_unit_test(test_an_include_is_refused_by_name),
         cmocka_unit_test(test_a_number_beyond_64_bits_is_refused),
