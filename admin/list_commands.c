@@ -102,7 +102,8 @@ enum exit_code schedules_command(struct invocation *in)
 static const char job_list[] =
     "SELECT id, schedule, occurrence_key AS key, state AS \"state-\","
     " concat_ws(' for ', state, waits_for) AS \"state!\", waits_for AS \"waits_for-\","
-    " attempt || '/' || max_attempts AS \"attempt!\", attempt AS \"attempt-\", max_attempts AS \"max_attempts-\", scheduled_for,"
+    " attempt || '/' || max_attempts AS \"attempt!\", attempt AS \"attempt-\", max_attempts AS "
+    "\"max_attempts-\", scheduled_for,"
     " ran_s, CASE WHEN state IN ('waiting', 'queued', 'retry_wait') THEN run_after END"
     " AS \"run_after~\", worker, queue AS \"queue-\", priority AS \"priority-\","
     " report AS \"report-\", cause AS \"cause-\", created_at AS \"created_at-\","

@@ -20,8 +20,11 @@ static void cause_take(const char *text, char *ret_text, size_t size)
     const char *cause = fatal != NULL ? fatal + strlen("FATAL: ") : text;
     cause += strspn(cause, " ");
     const char *question = strstr(cause, " Is the server running");
-    (void)snprintf(ret_text, size, "%.*s",
-                   (int)(question != NULL ? (size_t)(question - cause) : strlen(cause)), cause);
+    size_t length = question != NULL ? (size_t)(question - cause) : strlen(cause);
+    if (length > 0 && cause[length - 1] == ';') {
+        length--; /* the mark between libpq's lines */
+    }
+    (void)snprintf(ret_text, size, "%.*s", (int)length, cause);
 }
 
 static void describe_unreachable(const struct error *err, char *ret_text, size_t size)

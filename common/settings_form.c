@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -232,6 +233,39 @@ enum status around_secret_file(const char *value, struct error *err)
     enum status s = secret_read(value, secret, sizeof secret, err);
     explicit_bzero(secret, sizeof secret);
     return s == STATUS_OK ? s : STATUS_INVALID;
+}
+
+static enum status file_check(const char *value, bool private, struct error *err)
+{
+    struct stat st;
+    int fd = open(value, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    bool known = fd >= 0 && fstat(fd, &st) == 0;
+    int reason = errno;
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    if (!known) {
+        return error_set(err, STATUS_INVALID, "%s: cannot be read: %s", value, strerror(reason));
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return error_set(err, STATUS_INVALID, "%s is no regular file; write another", value);
+    }
+    if (private && !secret_is_private(value, st.st_mode)) {
+        return error_set(err, STATUS_INVALID,
+                         "others may read or change %s (mode %04o); run: chmod 600 %s", value,
+                         (unsigned)(st.st_mode & 07777), value);
+    }
+    return STATUS_OK;
+}
+
+enum status around_readable_file(const char *value, struct error *err)
+{
+    return file_check(value, false, err);
+}
+
+enum status around_private_file(const char *value, struct error *err)
+{
+    return file_check(value, true, err);
 }
 
 static enum status directory_check(const char *value, bool writable, struct error *err)

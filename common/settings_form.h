@@ -23,6 +23,9 @@ MUST_USE enum status form_kafka_topic(const char *value, struct error *err);
 
 /* A secret that this user could read now, in a file that nobody else may read. */
 MUST_USE enum status around_secret_file(const char *value, struct error *err);
+/* A regular file that this user could read now; one that nobody else may read. */
+MUST_USE enum status around_readable_file(const char *value, struct error *err);
+MUST_USE enum status around_private_file(const char *value, struct error *err);
 /* An existing directory; one that this user may write. */
 MUST_USE enum status around_directory(const char *value, struct error *err);
 MUST_USE enum status around_writable_directory(const char *value, struct error *err);

@@ -57,7 +57,7 @@
     {                                                                                              \
         .key = "http_tls_certificate_file", .type = SETTING_TEXT,                                  \
         SETTING_AT(program, http_tls_certificate_file), .unit = "", .fallback = "",                \
-        .form = form_absolute_path,                                                                \
+        .form = form_absolute_path, .around = around_readable_file,                                \
         .why = "PEM file with the certificate chain; HTTP is then HTTPS only. Needs "              \
                "http_tls_key_file as well."                                                        \
     }
@@ -65,7 +65,7 @@
 #define SHARED_HTTP_TLS_KEY_FILE(program)                                                          \
     {                                                                                              \
         .key = "http_tls_key_file", .type = SETTING_TEXT, SETTING_AT(program, http_tls_key_file),  \
-        .unit = "", .fallback = "", .form = form_absolute_path,                                    \
+        .unit = "", .fallback = "", .form = form_absolute_path, .around = around_private_file,     \
         .why = "PEM file with the private key, readable by the daemon only."                       \
     }
 

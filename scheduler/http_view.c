@@ -81,7 +81,8 @@ bool view_scope_is_ready(const struct scope_snapshot *scope, enum view_readiness
         *ret_why = scope->has_database ? "" : "it follows, but has no connection to the database";
         return scope->has_database;
     }
-    *ret_why = "it neither leads nor follows: see state and problem";
+    *ret_why = scope->problem[0] == '\0' ? "it neither leads nor follows yet: see state"
+                                         : "it neither leads nor follows: see state and problem";
     return false;
 }
 

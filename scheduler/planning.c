@@ -322,6 +322,12 @@ static enum status forget(struct planning *p, struct error *err)
     return s == STATUS_OK ? retention_round(&p->retention, &call, err) : s;
 }
 
+/* Nothing is due, or what is can only be tried again later. */
+static bool due_is_done(const struct planning *p, instant now)
+{
+    return instant_before(now, p->due_at) || p->hidden;
+}
+
 static void result_finish(struct planning *p, struct planning_result *ret_result)
 {
     instant now = clock_now();
@@ -331,7 +337,8 @@ static void result_finish(struct planning *p, struct planning_result *ret_result
         wake = instant_add_ms(now, RESTING_WAKE_MS);
     }
     wake = instant_min(wake, instant_min(p->look_at, p->answer_at));
-    wake = instant_min(wake, instant_min(p->tend_at, p->retention.at));
+    wake = instant_min(wake, p->tend_at);
+    wake = due_is_done(p, now) ? instant_min(wake, p->retention.at) : wake;
     p->result.wake_at = p->result.more ? now : wake;
     *ret_result = p->result;
 }
@@ -433,7 +440,7 @@ enum status planning_step(struct planning *p, const struct authority *a, struct 
         (!p->next_known || !instant_before(clock_now(), p->due_at))) {
         s = read_next_due(p, err);
     }
-    if (s == STATUS_OK && !p->result.more && instant_before(clock_now(), p->due_at)) {
+    if (s == STATUS_OK && !p->result.more && due_is_done(p, clock_now())) {
         s = forget(p, err);
     }
     if (s == STATUS_OK) {

@@ -282,6 +282,8 @@ static void *scope_run(void *argument)
         instant wake_at = scope_work(s);
         if (instant_before(clock_now(), wake_at)) {
             wait_for_events(s, wake_at);
+        } else {
+            (void)take_notifications(s); /* a long backlog keeps no edit or request unheard */
         }
     }
     scope_close_store(s);

@@ -254,9 +254,61 @@ static void before_each(void)
                                "BETWEEN 3 AND 20 THEN 'UTC' ELSE 'Asia/Tokyo' END"));
 }
 
+/* A manual key is judged by SQL, and firings get theirs from key.c: over a year with both changes
+ * of the clock they agree to the byte, or a firing could be made twice. */
+static void test_sql_knows_each_key_that_the_planner_writes(void **state)
+{
+    (void)state;
+    static const char all[] = "misfire = 'run_all', misfire_max = 1000, misfire_age = '400 days', "
+                              "time_zone = 'Europe/Berlin'";
+    static const struct {
+        const char *name, *kind, *rule, *more;
+    } rows[] = {
+        {"fixed", "cron", "30 2 * * *", ""},
+        {"clock", "cron", "*/60 2 * * *", ""},
+        {"twice", "cron", "30 2,14 * * *", ""},
+        {"twice-clock", "cron", "*/60 2,14 * * *", ""},
+        {"minutes", "interval", "1 day 1 minute", ", anchor = '2020-01-01 00:00+00'"},
+        {"seconds", "interval", "25 hours", ", anchor = '2020-01-01 00:00:07.5+00'"},
+    };
+    char set[256];
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        (void)snprintf(set, sizeof set, "%s%s", all, rows[i].more);
+        fixture_schedule(rows[i].name, rows[i].kind, rows[i].rule, "370 days", set);
+    }
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    (void)leader_settle(&l);
+    assert_true(fixture_count("SELECT count(*) FROM reports.occurrence") > 2500);
+    assert_true(fixture_count("SELECT count(*) FROM reports.occurrence "
+                              "WHERE occurrence_key LIKE '%%+02:00'") >= 2);
+    assert_string_equal(
+        fixture_sql("SELECT string_agg(format('%%s:%%s is not %%s', o.schedule, o.occurrence_key, "
+                    "k.keys), ', ') FROM reports.occurrence o JOIN reports.schedule_version v "
+                    "USING (schedule, version) JOIN reports.schedule_progress p USING (schedule) "
+                    "CROSS JOIN LATERAL (SELECT CASE v.kind WHEN 'interval' THEN "
+                    "reports.interval_keys(v, p.key_form, o.scheduled_for) ELSE "
+                    "reports.local_keys(v, p.key_form, o.nominal_local) END AS keys) k "
+                    "WHERE (o.occurrence_key = ANY (k.keys)) IS NOT TRUE"),
+        "");
+    /* Another spelling of one that ran, and the next one's, are nobody's to make. */
+    assert_int_equal(fixture_count("SELECT count(*) FROM reports.occurrence o CROSS JOIN LATERAL "
+                                   "reports.key_fault(o.schedule, replace(o.occurrence_key, 'Z', "
+                                   "'+00:00')) k WHERE o.occurrence_key LIKE '%%Z' AND k.fault IS "
+                                   "NULL"),
+                     0);
+    assert_int_equal(fixture_count("SELECT count(*) FROM reports.schedule_progress p CROSS JOIN "
+                                   "LATERAL reports.key_fault(p.schedule, to_char(p.next_fire_at "
+                                   "AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')) k "
+                                   "WHERE p.schedule = 'seconds' AND k.to_come"),
+                     1);
+    leader_leave(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sql_knows_each_key_that_the_planner_writes),
         cmocka_unit_test(test_a_date_moved_into_the_past_of_today_is_planned_at_once_and_once),
         cmocka_unit_test(test_the_same_while_nobody_leads),
         cmocka_unit_test(test_a_date_moved_into_the_past_in_a_pause_is_in_its_gap),

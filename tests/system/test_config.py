@@ -93,6 +93,22 @@ def test_what_only_the_surroundings_lack_is_a_warning(tmp_path):
     assert "artifact_stores[0].directory, where new files go: " in started.stderr
 
 
+def test_files_of_https_and_the_token_are_warned_about_before_they_stop_a_start(tmp_path):
+    file, key = tmp_path / "scheduler.conf", tmp_path / "key"
+    key.write_text("x")
+    key.chmod(0o644)
+    lines = ['database = "host=db dbname=x";', 'zookeeper = "zk:2181";', 'kafka_brokers = "k:9092";',
+             f'http_token_file = "{tmp_path}/token";', f'http_tls_certificate_file = "{tmp_path}/crt";',
+             f'http_tls_key_file = "{key}";']
+    file.write_text("\n".join(lines) + "\n")
+    result = run("report-scheduler", "--config", file, "--check-config")
+    assert result.returncode == 0, result.stderr
+    for line in (f"{file}:4: http_token_file: warning: {tmp_path}/token: cannot be read: No such file",
+                 f"{file}:5: http_tls_certificate_file: warning: {tmp_path}/crt: cannot be read: No such file",
+                 f"{file}:6: http_tls_key_file: warning: others may read or change {key} (mode 0644); run: chmod"):
+        assert line in result.stderr, result.stderr
+
+
 @pytest.mark.parametrize("name", ["scheduler", "worker"])
 def test_example_files_have_no_fault_also_with_every_comment_taken_away(name, tmp_path):
     text = (harness.ROOT / "conf" / f"{name}.conf").read_text()
@@ -230,6 +246,22 @@ def test_a_password_file_is_read_again_at_the_next_connect(installation):
     installation.wait_until(lambda: events(worker, "database connection is back"), 20,
                             "the connection is back without a restart")
     assert worker.stop() == 0
+
+
+def test_the_other_daemons_role_is_refused_by_name_with_the_one_to_use_and_few_words(installation):
+    roles = {"scheduler": "report_worker", "worker": "report_scheduler"}
+    for program, role in roles.items():
+        start = installation.start_scheduler if program == "scheduler" else installation.start_worker
+        daemon = start(database=installation.stack.conninfo(installation.database, role))
+        words = f'role \\"{role}\\" is not a member of report_{program}'
+        began = time.monotonic()
+        installation.wait_until(lambda d=daemon, w=words, p=program: w in d.log_text() and
+                                f"write user=report_{p} into" in d.log_text(), 20, f"the {program} says so")
+        installation.wait_until(lambda b=began: time.monotonic() > b + 5, 10, "it has tried again and again")
+        told = [x for x in daemon.log_text().splitlines() if words in x]
+        assert len(told) <= 4, told  # one for each connection it has
+        assert "permission denied" not in daemon.log_text()
+        assert daemon.stop() == 0
 
 
 def test_secrets_are_nowhere_to_be_seen(installation):

@@ -201,13 +201,15 @@ def test_lost_claim_whose_row_somebody_holds_is_not_adopted_before_it_can_be_ren
     worker = installation.start_worker(
         programs=programs, pull_idle_ms=30000, database=installation.stack.conninfo(installation.database, "report_worker", proxy.port))
     installation.wait_until(lambda: one(db, "SELECT count(*) FROM reports.worker"), 20, "the worker has registered")
-    proxy.swallow(b"reports.claim_")
+    proxy.swallow(b"reports.claim_ids")
+    proxy.hold(b"reports.claims_of")
     installation.reportctl("trigger", "script", "--key", "k")
-    wait_state(installation, db, "k", "running")
+    assert proxy.caught.wait(20), "it wants to know what became of the claim"
     with installation.connect(autocommit=False) as other:
         other.execute("SELECT FROM reports.job WHERE occurrence_key = 'k' FOR UPDATE")
+        proxy.release()
         installation.wait_until(lambda: one(db, "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'report-worker claims' "
-                                            "AND state = 'idle' AND query LIKE '%%reports.heartbeat(%%'"), 30, "it asked what became of the claim")
+                                            "AND state = 'idle' AND query LIKE '%%reports.heartbeat(%%'"), 30, "it wanted to renew what it found")
         assert counted(worker, "adopted") == 0 and not runs.exists()
         other.rollback()
     wait_state(installation, db, "k", "succeeded")
