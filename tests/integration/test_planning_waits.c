@@ -67,7 +67,7 @@ static PGconn *hold(const char *sql)
 }
 
 /* `culprit` and five others, each with an open job and its next firing a day from now. */
-static struct leader leader_of_six(int64_t statement_ms)
+static void leader_of_six(struct leader *l, int64_t statement_ms)
 {
     char name[32];
     fixture_schedule("culprit", "cron", "0 0 * * *", "1 day", NULL);
@@ -75,11 +75,10 @@ static struct leader leader_of_six(int64_t statement_ms)
         (void)snprintf(name, sizeof name, "other%d", i);
         fixture_schedule(name, "cron", "0 0 * * *", "1 day", NULL);
     }
-    struct leader l = leader_make();
-    l.statement_ms = statement_ms;
-    leader_prepare(&l);
-    assert_int_equal(leader_settle(&l), 6);
-    return l;
+    *l = leader_make();
+    l->statement_ms = statement_ms;
+    leader_prepare(l);
+    assert_int_equal(leader_settle(l), 6);
 }
 
 static const char changed[] =
@@ -88,7 +87,8 @@ static const char changed[] =
 static void test_an_edit_whose_open_job_is_held_stops_neither_other_edits_nor_firings(void **state)
 {
     (void)state;
-    struct leader l = leader_of_six(1000);
+    struct leader l;
+    leader_of_six(&l, 1000);
     PGconn *other = hold("SELECT FROM reports.job WHERE schedule = 'culprit' FOR UPDATE");
     (void)fixture_sql("UPDATE reports.schedule SET overlap = 'queue', priority = 5");
     fixture_schedule("new", "cron", "0 0 * * *", "1 day", NULL);
@@ -107,7 +107,8 @@ static void test_an_edit_whose_open_job_is_held_stops_neither_other_edits_nor_fi
 static void test_an_edit_whose_change_row_is_held_stops_no_other(void **state)
 {
     (void)state;
-    struct leader l = leader_of_six(1000);
+    struct leader l;
+    leader_of_six(&l, 1000);
     (void)fixture_sql("UPDATE reports.schedule SET priority = 5");
     PGconn *other =
         hold("SELECT FROM reports.schedule_change WHERE schedule = 'culprit' FOR UPDATE");
@@ -131,7 +132,8 @@ static void progress_spoil(void)
 static void test_an_edit_that_is_slow_to_take_in_is_found_and_the_others_go_on(void **state)
 {
     (void)state;
-    struct leader l = leader_of_six(1000);
+    struct leader l;
+    leader_of_six(&l, 1000);
     fixture_schedule("ticking", "interval", "1 second", "10 milliseconds", NULL);
     (void)leader_settle(&l);
     progress_spoil();
@@ -154,7 +156,8 @@ static void test_an_edit_that_is_slow_to_take_in_is_found_and_the_others_go_on(v
 static void test_a_successor_leads_although_an_edit_is_slow_to_take_in(void **state)
 {
     (void)state;
-    struct leader l = leader_of_six(1000);
+    struct leader l;
+    leader_of_six(&l, 1000);
     leader_leave(&l);
     progress_spoil();
     (void)fixture_sql("UPDATE reports.schedule SET priority = 5");
@@ -202,7 +205,8 @@ static void test_edits_in_an_outage_of_which_one_is_slow_to_plan_lose_nothing_el
 static void test_a_schedule_with_many_edits_that_is_held_hides_no_other(void **state)
 {
     (void)state;
-    struct leader l = leader_of_six(5000);
+    struct leader l;
+    leader_of_six(&l, 5000);
     (void)fixture_sql("DO $$ BEGIN FOR n IN 1 .. 1100 LOOP UPDATE reports.schedule SET priority = "
                       "n %% 100 + 1 WHERE name = 'culprit'; END LOOP; END $$");
     (void)fixture_sql("UPDATE reports.schedule SET priority = 5 WHERE name <> 'culprit'");
@@ -219,7 +223,8 @@ static void test_a_schedule_with_many_edits_that_is_held_hides_no_other(void **s
 static void test_a_schedule_that_cannot_be_planned_and_is_held_stops_no_other(void **state)
 {
     (void)state;
-    struct leader l = leader_of_six(1000);
+    struct leader l;
+    leader_of_six(&l, 1000);
     (void)fixture_sql("UPDATE reports.schedule_progress SET next_fire_at = date_trunc('day', "
                       "next_fire_at) - interval '1 day', last_fire_at = NULL, switched_at = "
                       "switched_at - interval '10 days'");
@@ -245,7 +250,8 @@ static void test_a_schedule_that_cannot_be_planned_and_is_held_stops_no_other(vo
 static void test_rows_of_figures_that_are_held_do_not_stop_tending(void **state)
 {
     (void)state;
-    struct leader l = leader_of_six(1000);
+    struct leader l;
+    leader_of_six(&l, 1000);
     (void)fixture_sql("UPDATE reports.queue SET max_outstanding = 100");
     assert_true(steps_until(&l, "SELECT count(*) FROM reports.queue_load", "1", 10000));
     (void)fixture_sql("UPDATE reports.job SET state = 'retry_wait', attempt = 1, run_after = "
