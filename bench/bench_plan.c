@@ -4,7 +4,6 @@
  *   copy   binary COPY of the same occurrence, job and outbox rows into the same tables
  * Usage: bench_plan SUPERUSER-CONNINFO SCHEDULER-CONNINFO DUE HELD ROUNDS (run by bench/plan). */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,55 +11,12 @@
 #include <libpq-fe.h>
 
 #include "ident.h"
+#include "measure.h"
 #include "planning.h"
 
 #define BATCH      1000
 #define ROUNDS_MAX 15
 #define ARRAYS     27 /* parameters 5 to 31 but for tzdata; see bare_round */
-
-static PGconn *super;
-
-static void stop(const char *what, const char *why)
-{
-    (void)fprintf(stderr, "bench_plan: %s: %s\n", what, why);
-    exit(1);
-}
-
-static const char *sql(const char *format, ...) PRINTF_LIKE(1, 2);
-static const char *sql(const char *format, ...)
-{
-    static char value[256];
-    char text[4096];
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    PGresult *r = PQexec(super, text);
-    if (PQresultStatus(r) != PGRES_COMMAND_OK && PQresultStatus(r) != PGRES_TUPLES_OK) {
-        stop(text, PQerrorMessage(super));
-    }
-    (void)snprintf(value, sizeof value, "%s", PQntuples(r) > 0 ? PQgetvalue(r, 0, 0) : "");
-    PQclear(r);
-    return value;
-}
-
-static double seconds_since(instant begin)
-{
-    return (double)(clock_now().ns - begin.ns) / 1e9;
-}
-
-static int double_order(const void *a, const void *b)
-{
-    const double *x = a;
-    const double *y = b;
-    return *x < *y ? -1 : *x > *y ? 1 : 0;
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof values[0], double_order);
-    return values[count / 2];
-}
 
 /* ---- The rows ----------------------------------------------------------------------------------
  */

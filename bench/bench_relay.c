@@ -1,12 +1,12 @@
 /* outbox -> Kafka -> deleted: rows a second of one relay, beside the two limits, measured in the
- * same run while both of them work at once, as they do in the relay: producer   a bare idempotent
- * producer (acks=all) of messages like ours, every report read delete     outbox_ack in a loop, 1
- * 000 ready-made ids a call Usage: bench_relay SUPERUSER-CONNINFO SCHEDULER-CONNINFO BROKERS TOPIC
- * ROWS ROUNDS (run by bench/relay). */
+ * same run while both of them work at once, as they do in the relay:
+ *   producer   a bare idempotent producer (acks=all) of messages like ours, every report read
+ *   delete     outbox_ack in a loop, 1 000 ready-made ids a call
+ * Usage: bench_relay SUPERUSER-CONNINFO SCHEDULER-CONNINFO BROKERS TOPIC ROWS ROUNDS (run by
+ * bench/relay). */
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +16,7 @@
 #include <librdkafka/rdkafka.h>
 
 #include "ident.h"
+#include "measure.h"
 #include "message.h"
 #include "relay.h"
 #include "store_outbox.h"
@@ -25,7 +26,6 @@
 #define WAIT_S     120
 #define WINDOW     2000 /* the setting's default */
 
-static PGconn *super;
 static struct lease lease;
 
 struct where {
@@ -33,48 +33,6 @@ struct where {
     struct authority authority;
     int rows;
 };
-
-static void stop(const char *what, const char *why)
-{
-    (void)fprintf(stderr, "bench_relay: %s: %s\n", what, why);
-    exit(1);
-}
-
-static const char *sql(const char *format, ...) PRINTF_LIKE(1, 2);
-static const char *sql(const char *format, ...)
-{
-    static char value[256];
-    char text[2048];
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    PGresult *r = PQexec(super, text);
-    if (PQresultStatus(r) != PGRES_COMMAND_OK && PQresultStatus(r) != PGRES_TUPLES_OK) {
-        stop(text, PQerrorMessage(super));
-    }
-    (void)snprintf(value, sizeof value, "%s", PQntuples(r) > 0 ? PQgetvalue(r, 0, 0) : "");
-    PQclear(r);
-    return value;
-}
-
-static double seconds_since(instant begin)
-{
-    return (double)(clock_now().ns - begin.ns) / 1e9;
-}
-
-static int double_order(const void *a, const void *b)
-{
-    const double *x = a;
-    const double *y = b;
-    return *x < *y ? -1 : *x > *y ? 1 : 0;
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof values[0], double_order);
-    return values[count / 2];
-}
 
 static void rows_make(int rows)
 {
