@@ -1,7 +1,36 @@
+import os
+import shlex
+import subprocess
+
 import pytest
 
 import harness
 from proxy import Proxy
+
+
+def pytest_configure(config):
+    """Several test processes (pytest -n): each but the first has a stack of its own, named after it, since
+    tests kill and freeze services."""
+    worker = getattr(config, "workerinput", {}).get("workerid", "gw0")
+    if worker == "gw0":
+        return
+    name = f"{os.environ['RS_STACK']}-{worker}"
+    config.own_stack = name
+    stack = [harness.ROOT / "dev" / "stack"]
+    subprocess.run([*stack, "up", "--name", name], stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=180)
+    exports = subprocess.run([*stack, "env", "--name", name], stdin=subprocess.DEVNULL, capture_output=True,
+                             check=True, timeout=30, text=True).stdout
+    for word in shlex.split(exports):
+        key, equals, value = word.partition("=")
+        if equals:
+            os.environ[key] = value
+
+
+def pytest_unconfigure(config):
+    name = getattr(config, "own_stack", None)
+    if name:
+        subprocess.run([harness.ROOT / "dev" / "stack", "down", "--name", name], stdin=subprocess.DEVNULL,
+                       capture_output=True, check=False, timeout=60)
 
 
 @pytest.hookimpl(hookwrapper=True)
