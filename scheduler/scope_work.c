@@ -8,7 +8,7 @@
 #include "store_fence.h"
 
 #define HOLD_LOOK_MS         1000 /* HELD looks at the database every second */
-#define LEADER_LOOK_MS       1500 /* an idle leader asks the server less than once a second in all */
+#define LEADER_LOOK_MS       2000 /* an idle leader asks the server less than once a second in all */
 #define PREPARE_FAILURES_MAX 5
 #define TERMINATE_MS         3000
 
