@@ -434,7 +434,7 @@ def resident_kib(pid):
 
 
 def test_query_with_millions_of_rows_streams_through_a_worker_that_does_not_grow(place):
-    rows = int(os.environ.get("RS_SOAK_ROWS", 2_000_000))
+    rows = int(os.environ.get("RS_SOAK_ROWS", 10_000_000))
     place.late_s = 3 * LATE_S  # the machine is busy with it
     small = query(place, "SELECT generate_series(1, 100000) AS n, 'some text' AS t")
     place.fire(small)
