@@ -1,5 +1,6 @@
 /* report-keeper: see keeper.h. One thread, one loop, no allocation after the start. */
 #include "keeper.h"
+#include "process_parent.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -140,29 +141,12 @@ static int program_start(struct keeping *k)
 
 /* ---- ending all that came from it ---- */
 
-/* The parent of a process, from /proc/<pid>/stat; 0 when it is gone. */
-static pid_t parent_of(const char *pid)
-{
-    char path[64];
-    char text[512];
-    (void)snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return 0;
-    }
-    ssize_t n = read(fd, text, sizeof text - 1);
-    (void)close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    const char *name_end = strrchr(text, ')'); /* the name may hold anything, blanks too */
-    return name_end == NULL || strlen(name_end) < 5 ? 0 : (pid_t)strtol(name_end + 4, NULL, 10);
-}
-
 /* For kernels without /proc/<pid>/task/<tid>/children. */
 static void children_kill_by_parent(void)
 {
     DIR *all = opendir("/proc");
     for (struct dirent *e = all == NULL ? NULL : readdir(all); e != NULL; e = readdir(all)) {
-        if (e->d_name[0] >= '1' && e->d_name[0] <= '9' && parent_of(e->d_name) == getpid()) {
+        if (e->d_name[0] >= '1' && e->d_name[0] <= '9' && process_parent(e->d_name) == getpid()) {
             (void)kill((pid_t)strtol(e->d_name, NULL, 10), SIGKILL);
         }
     }

@@ -2,15 +2,14 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "process_parent.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct keeper_entry *keepers; /* protected by mutex */
@@ -59,30 +58,13 @@ static bool is_keeper(pid_t pid)
     return false;
 }
 
-/* From /proc/<pid>/stat; 0 when it is gone. */
-static pid_t parent_of(const char *pid)
-{
-    char path[64];
-    char text[512];
-    (void)snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        return 0;
-    }
-    ssize_t n = read(fd, text, sizeof text - 1);
-    (void)close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    const char *name_end = strrchr(text, ')'); /* the name may hold anything, blanks too */
-    return name_end == NULL || strlen(name_end) < 5 ? 0 : (pid_t)strtol(name_end + 4, NULL, 10);
-}
-
 bool orphans_kill(void)
 {
     (void)pthread_mutex_lock(&mutex);
     DIR *all = opendir("/proc");
     bool some = all == NULL; /* not known: no descriptors */
     for (struct dirent *e = all == NULL ? NULL : readdir(all); e != NULL; e = readdir(all)) {
-        if (e->d_name[0] < '1' || e->d_name[0] > '9' || parent_of(e->d_name) != getpid()) {
+        if (e->d_name[0] < '1' || e->d_name[0] > '9' || process_parent(e->d_name) != getpid()) {
             continue;
         }
         pid_t pid = (pid_t)strtol(e->d_name, NULL, 10);
