@@ -100,9 +100,6 @@ MUST_USE enum status http_server_start(const struct http_options *options,
 /* The port it listens on. Thread: any. */
 uint16_t http_server_port(const struct http_server *server);
 
-/* When its loop last made a turn; it does at least every second. Thread: any. */
-instant http_server_last_turn(const struct http_server *server);
-
 /* Cut all connections and end the thread; NULL is fine. Whoever answers later has ended by then.
  * Returns: OK, everything is freed; TIMEOUT: a route's function hangs or an answer is still owed:
  * only _exit is left. Blocks: until deadline. */

@@ -96,7 +96,6 @@ static void *server_main(void *argument)
     instant stop_at = INSTANT_NEVER;
     thread_name("http");
     for (;;) {
-        atomic_store(&s->turned_ns, clock_now().ns);
         take_answers(s);
         (void)MHD_run(s->daemon);
         instant next = cut_late(s, clock_now());
@@ -234,7 +233,6 @@ static enum status thread_begin(struct http_server *s, struct error *err)
     pthread_attr_t attributes;
     (void)pthread_attr_init(&attributes);
     (void)pthread_attr_setstacksize(&attributes, STACK_SIZE);
-    atomic_store(&s->turned_ns, clock_now().ns);
     int failure = pthread_create(&s->thread, &attributes, server_main, s);
     (void)pthread_attr_destroy(&attributes);
     return failure == 0 ? STATUS_OK
@@ -307,11 +305,6 @@ enum status http_server_start(const struct http_options *options, struct http_se
 uint16_t http_server_port(const struct http_server *server)
 {
     return server->port;
-}
-
-instant http_server_last_turn(const struct http_server *server)
-{
-    return (instant){atomic_load(&server->turned_ns)};
 }
 
 enum status http_server_stop(struct http_server *server, instant deadline)

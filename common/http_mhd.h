@@ -32,9 +32,8 @@ struct http_server {
     unsigned busy; /* exchanges that exist */
     unsigned owed; /* of these, to be answered later */
     pthread_t thread;
-    atomic_bool stopping;      /* any thread */
-    _Atomic int64_t turned_ns; /* any thread */
-    char trouble[256];         /* what the library said while it started */
+    atomic_bool stopping; /* any thread */
+    char trouble[256];    /* what the library said while it started */
 };
 
 struct http_message {
