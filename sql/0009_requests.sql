@@ -295,6 +295,16 @@ COMMENT ON FUNCTION reports.pending_requests(text, integer) IS 'Requests the lea
 -- The functions carry_out_* do what one kind of request asks. new_state done or refused; NULL: a row that it
 -- needs is locked by another session, so that it is asked again in the next round, until it expires.
 
+-- The progress row is what orders a request and plan_batch. A schedule that has none yet has nothing to order.
+CREATE FUNCTION reports.progress_taken(p_schedule text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+BEGIN
+    PERFORM FROM reports.schedule_progress p WHERE p.schedule = p_schedule FOR UPDATE SKIP LOCKED;
+    RETURN FOUND OR NOT EXISTS (SELECT FROM reports.schedule_progress p WHERE p.schedule = p_schedule);
+END
+$$;
+COMMENT ON FUNCTION reports.progress_taken(text) IS 'Locks the progress row of a schedule; false when another session holds it.';
+
 -- A manual firing. A key that exists already is answered with the job that is there (I3).
 CREATE FUNCTION reports.carry_out_trigger(p_asked reports.request, p_incarnation bigint, p_generation bigint, p_job uuid,
                                           OUT new_state text, OUT its_answer text, OUT its_job uuid)
@@ -314,8 +324,7 @@ BEGIN
         RETURN;
     END IF;
     -- The progress row orders this and plan_batch, where the policy depends on what is open.
-    PERFORM FROM reports.schedule_progress p WHERE p.schedule = v.schedule FOR UPDATE SKIP LOCKED;
-    IF NOT FOUND AND EXISTS (SELECT FROM reports.schedule_progress p WHERE p.schedule = v.schedule) THEN
+    IF NOT reports.progress_taken(v.schedule) THEN
         RETURN;
     END IF;
     SELECT o.job_id INTO its_job FROM reports.occurrence o WHERE o.schedule = v.schedule AND o.occurrence_key = its_key;
@@ -467,8 +476,7 @@ BEGIN
         RETURN;
     END IF;
     -- The progress row first, as plan_batch has it: what is open decides under some policies.
-    PERFORM FROM reports.schedule_progress p WHERE p.schedule = j.schedule FOR UPDATE SKIP LOCKED;
-    IF NOT FOUND AND EXISTS (SELECT FROM reports.schedule_progress p WHERE p.schedule = j.schedule) THEN
+    IF NOT reports.progress_taken(j.schedule) THEN
         RETURN;
     END IF;
     SELECT * INTO j FROM reports.job q WHERE q.id = p_asked.job_id FOR UPDATE SKIP LOCKED;

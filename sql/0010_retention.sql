@@ -101,7 +101,10 @@ BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
     SELECT * INTO i FROM reports.installation;
     RETURN QUERY SELECT 'ok', 'job_attempt', reports.prune_of_jobs('job_attempt', i.keep_attempts, n);
-    RETURN QUERY SELECT 'ok', 'artifact', reports.prune_artifacts(i.keep_artifacts, n);
+    -- The file itself goes when a worker's sweep finds that no row names it any more (I7). One that is still
+    -- to be delivered stays.
+    RETURN QUERY SELECT 'ok', 'artifact', reports.prune_of_jobs('artifact', i.keep_artifacts, n,
+        $p$NOT EXISTS (SELECT FROM reports.delivery d WHERE d.job_id = t.job_id AND d.state NOT IN ('sent', 'failed'))$p$);
     RETURN QUERY SELECT 'ok', 'delivery', reports.prune_of_jobs('delivery', i.keep_deliveries, n, $p$t.state IN ('sent', 'failed')$p$);
     RETURN QUERY SELECT 'ok', 'leadership_event', reports.prune_head('leadership_event', 'at', i.keep_leadership_events, n);
     RETURN QUERY SELECT 'ok', 'fence_rejection', reports.prune_head('fence_rejection', 'at', i.keep_fence_rejections, n);
@@ -112,31 +115,6 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION reports.prune(text, bigint, bigint, uuid, integer) IS 'One bounded round of retention over all tables, as installation.keep_* says.';
-
--- The file itself goes when a worker's sweep finds that no row names it any more (I7). A file that is still
--- to be delivered stays.
-CREATE FUNCTION reports.prune_artifacts(p_keep interval, p_limit integer) RETURNS integer
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
-DECLARE
-    pruned integer;
-BEGIN
-    IF p_keep IS NULL THEN
-        RETURN 0;
-    END IF;
-    WITH doomed AS MATERIALIZED (
-        SELECT a.ctid AS place FROM reports.artifact a
-         CROSS JOIN LATERAL (SELECT j.finished_at FROM reports.job j WHERE j.id = a.job_id OFFSET 0) j
-         WHERE a.job_id < reports.job_id_floor(clock_timestamp() - p_keep)
-           AND j.finished_at < clock_timestamp() - p_keep
-           AND NOT EXISTS (SELECT FROM reports.delivery d WHERE d.job_id = a.job_id AND d.state NOT IN ('sent', 'failed'))
-         ORDER BY a.job_id LIMIT p_limit FOR UPDATE OF a SKIP LOCKED
-    )
-    DELETE FROM reports.artifact a WHERE a.ctid = ANY (ARRAY(SELECT d.place FROM doomed d));
-    GET DIAGNOSTICS pruned = ROW_COUNT;
-    RETURN pruned;
-END
-$$;
-COMMENT ON FUNCTION reports.prune_artifacts(interval, integer) IS 'Forgets the oldest report files; workers remove the files.';
 
 CREATE FUNCTION reports.prune_requests(p_keep interval, p_limit integer) RETURNS integer
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -88,7 +88,7 @@ INSERT INTO function SELECT name, '{report_operator,report_author,report_reader}
 -- Parts of the others, and triggers.
 INSERT INTO function SELECT name, '{}'
   FROM unnest('{refuse_not_yet,check_report,check_rule,check_cron_numbers,check_repeat,check_schedule,check_parameters,check_report_parameters,check_references,keep_used,record_version,make_fence,keep_scope,keep_fence,scope_lock_key,fence_holds,is_held,
-                register_self,beat,retry_delay,make_deliveries,reap_deliveries,state_when_unknown,prune_of_jobs,prune_head,prune_artifacts,prune_requests,prune_workers,
+                register_self,beat,retry_delay,make_deliveries,reap_deliveries,state_when_unknown,prune_of_jobs,prune_head,progress_taken,prune_requests,prune_workers,
                 prune_dead_messages,claim,claimable_worker,held_scopes,held_queues,date_of_key,check_key,
                 has_active_job,open_jobs,may_replace,replace_jobs,jobs_to_adopt,adopt_blocked,adopt_overlap,give_turns,fill_room,release_waiting,count_queues,key_to_come,key_fault,interval_keys,local_keys,local_instants,time_of_day,find_job,check_request,
                 carry_out_trigger,carry_out_pause,carry_out_cancel,carry_out_held,carry_out_retry,request_before,why_expired}'::text[]) name;
