@@ -105,7 +105,7 @@ def test_leader_whose_scope_thread_stands_still_is_noticed_and_replaced(installa
     try:
         thread = StoppedThread(thread_of(old.pid, "scope"))
     except PermissionError as e:
-        pytest.skip(f"{e}: no thread can be stopped alone")
+        pytest.skip(f"this machine cannot stop a thread alone: {e}")
     try:
         load.wait_until(lambda: "loop is stuck" in old.log_text(), 20, "the watchdog notices")
         # It alone knows that its work has ended (I11): it keeps its place until it moves, or systemd,

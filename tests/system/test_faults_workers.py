@@ -64,19 +64,21 @@ DISK_BYTES = 1 << 20
 
 
 def small_disk(directory):
-    """A command that becomes another one which sees a small file system of its own at `directory`;
-    None where the kernel lets us make none. Needs no right but a user namespace."""
-    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c",
-               f'mount -t tmpfs -o size={DISK_BYTES} none "$0" && exec "$@"', str(directory)]
-    works = subprocess.run([*command, "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0
-    return command if works else None
+    """A command that becomes another one which sees a small file system of its own at `directory`.
+    Needs no right but a user namespace; root needs none of those, which a container or a chroot may
+    forbid. None where the kernel lets us make neither."""
+    for namespaces in (["--user", "--map-root-user", "--mount"], ["--mount"]):
+        command = ["unshare", *namespaces, "sh", "-c",
+                   f'mount -t tmpfs -o size={DISK_BYTES} none "$0" && exec "$@"', str(directory)]
+        if subprocess.run([*command, "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False).returncode == 0:
+            return command
+    return None
 
 
 def test_full_artifact_disk_fails_jobs_with_the_reason_and_they_succeed_once_there_is_room(installation):
     prefix = small_disk(installation.artifacts)
     if prefix is None:
-        pytest.skip("no user namespaces here (kernel.unprivileged_userns_clone or a container forbids them): "
-                    "no small disk without being root")
+        pytest.skip("this machine cannot mount a small disk: neither a user namespace nor, as root, one of mounts")
     db, programs = prepare(installation, 'exec head -c 300000 /dev/zero\n')
     db.execute("INSERT INTO reports.report (name, kind) VALUES ('nothing', 'noop')")
     db.execute("INSERT INTO reports.schedule (name, report, kind, rule, misfire, misfire_max) "
