@@ -294,9 +294,10 @@ size_t publisher_poll(struct publisher *p, int timeout_ms, struct publish_report
         struct publish_report *r = &ret_reports[n++];
         r->id = slot->id;
         r->result = slot->result;
-        (void)snprintf(r->reason, sizeof r->reason, "%s",
-                       slot->code == RD_KAFKA_RESP_ERR_NO_ERROR ? ""
-                                                                : rd_kafka_err2str(slot->code));
+        r->reason[0] = '\0';
+        if (slot->code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+            (void)snprintf(r->reason, sizeof r->reason, "%s", rd_kafka_err2str(slot->code));
+        }
         slot->state = SLOT_FREE;
         slot->next = p->free_slots;
         p->free_slots = slot;

@@ -8,11 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crash_point.h"
+#include "crash_point.h"
 #include "process_metrics.h"
 #include "settings.h"
 #include "store_pg_cancel.h"
 #include "store_pg_connect.h"
 
+#define CHANNELS_MAX 4
 #define CANCEL_MS 1000 /* for a cancel request to be taken; a hung server takes none */
 
 struct store {
@@ -21,6 +24,9 @@ struct store {
     struct store_pg_cancel *cancel;
     bool broken;
     bool unreplicated; /* a notice said that a commit may not have been replicated */
+    const char *sent;  /* what was sent last, and when */
+    instant sent_at;
+    char heard[CHANNELS_MAX][64]; /* channels that notifications came on; "": free */
 };
 
 /* With a missing synchronous standby a cancelled COMMIT succeeds with this warning: the row is
@@ -196,17 +202,46 @@ static enum status give_up(struct store *store, struct error *err)
                      "unknown");
 }
 
-static enum status query_run(struct store *store, const char *sql, int count,
-                             const char *const *values, instant deadline, PGresult **ret_result,
-                             struct error *err)
+static enum status statement_send(struct store *store, const struct store_pg_statement *q,
+                                  instant deadline, struct error *err)
 {
-    store->unreplicated = false;
-    if (PQsendQueryParams(store->connection, sql, count, NULL, values, NULL, NULL, 0) == 0) {
+    if (PQsendQueryParams(store->connection, q->sql, q->count, NULL, q->values, NULL, NULL,
+                          q->binary ? 1 : 0) == 0) {
         store->broken = true;
         return connection_error(store->connection, err);
     }
+    return flush_request(store, deadline) ? STATUS_OK : give_up(store, err);
+}
+
+enum status store_pg_send(struct store *store, const struct store_pg_statement *statement,
+                          instant deadline, struct error *err)
+{
+    if (store->broken) {
+        return error_set(err, STATUS_AGAIN, "the connection is broken");
+    }
+    store->unreplicated = false;
+    store->sent = statement->sql;
+    store->sent_at = clock_now();
+    CRASH_POINT_CALL("before", statement->sql);
+    enum status s = statement_send(store, statement, deadline, err);
+    CRASH_POINT_CALL("sent", statement->sql);
+    if (s != STATUS_OK) {
+        process_database_call(store->sent, store->sent_at, s);
+    }
+    return s;
+}
+
+bool store_pg_answered(struct store *store)
+{
+    return store->broken || PQconsumeInput(store->connection) == 0 ||
+           PQisBusy(store->connection) == 0;
+}
+
+static enum status result_take(struct store *store, instant deadline, PGresult **ret_result,
+                               struct error *err)
+{
     PGresult *result = NULL;
-    if (!flush_request(store, deadline) || !collect_result(store, deadline, &result)) {
+    if (!collect_result(store, deadline, &result)) {
         return give_up(store, err);
     }
     ExecStatusType type = PQresultStatus(result);
@@ -225,17 +260,22 @@ static enum status query_run(struct store *store, const char *sql, int count,
     return s;
 }
 
+enum status store_pg_take(struct store *store, instant deadline, PGresult **ret_result,
+                          struct error *err)
+{
+    enum status s = result_take(store, deadline, ret_result, err);
+    CRASH_POINT_CALL("after", store->sent);
+    process_database_call(store->sent, store->sent_at, s);
+    return s;
+}
+
 enum status store_pg_query(struct store *store, const char *sql, int count,
                            const char *const *values, instant deadline, PGresult **ret_result,
                            struct error *err)
 {
-    if (store->broken) {
-        return error_set(err, STATUS_AGAIN, "the connection is broken");
-    }
-    instant sent = clock_now();
-    enum status s = query_run(store, sql, count, values, deadline, ret_result, err);
-    process_database_call(sql, sent, s);
-    return s;
+    const struct store_pg_statement statement = {sql, count, values, false};
+    enum status s = store_pg_send(store, &statement, deadline, err);
+    return s == STATUS_OK ? store_pg_take(store, deadline, ret_result, err) : s;
 }
 
 void store_cancel(struct store *store)
@@ -289,6 +329,21 @@ enum status store_listen(struct store *store, const char *channel, instant deadl
     return s;
 }
 
+/* There are fewer channels than places. */
+static void hear(struct store *store, const char *channel)
+{
+    char *place = NULL;
+    for (size_t i = 0; i < CHANNELS_MAX; i++) {
+        if (strcmp(store->heard[i], channel) == 0) {
+            return;
+        }
+        place = place == NULL && store->heard[i][0] == '\0' ? store->heard[i] : place;
+    }
+    if (place != NULL) {
+        (void)snprintf(place, sizeof store->heard[0], "%s", channel);
+    }
+}
+
 enum status store_take_notifications(struct store *store, unsigned *ret_count)
 {
     unsigned n = 0;
@@ -299,10 +354,22 @@ enum status store_take_notifications(struct store *store, unsigned *ret_count)
     for (PGnotify *note = PQnotifies(store->connection); note != NULL;
          note = PQnotifies(store->connection)) {
         n++;
+        hear(store, note->relname);
         PQfreemem(note);
     }
     *ret_count = n;
     return STATUS_OK;
+}
+
+bool store_heard(struct store *store, const char *channel)
+{
+    for (size_t i = 0; i < CHANNELS_MAX; i++) {
+        if (strcmp(store->heard[i], channel) == 0) {
+            store->heard[i][0] = '\0';
+            return true;
+        }
+    }
+    return false;
 }
 
 enum status store_clock(struct store *store, instant deadline, utc_us *ret_now, struct error *err)

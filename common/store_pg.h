@@ -18,6 +18,24 @@ MUST_USE enum status store_pg_query(struct store *store, const char *sql, int co
                                     const char *const *values, instant deadline,
                                     PGresult **ret_result, struct error *err);
 
+/* The same in two halves, for those who have other work while the server does its own. One
+ * statement at a time: between the halves nothing else may be asked over the connection.
+ * send: OK, or as store_pg_query, and then there is nothing to take. take: as store_pg_query. */
+struct store_pg_statement {
+    const char *sql; /* borrowed until it was taken */
+    int count;
+    const char *const *values;
+    bool binary; /* rows arrive in binary form */
+};
+MUST_USE enum status store_pg_send(struct store *store, const struct store_pg_statement *statement,
+                                   instant deadline, struct error *err);
+MUST_USE enum status store_pg_take(struct store *store, instant deadline, PGresult **ret_result,
+                                   struct error *err);
+
+/* Has the answer come, or will none? Then store_pg_take does not block. Thread: owner. Blocks:
+ * never. */
+bool store_pg_answered(struct store *store);
+
 PGconn *store_pg_connection(struct store *store);
 
 /* Learn *known, or compare with it. Returns: OK; INVALID (another installation or cluster);

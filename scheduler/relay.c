@@ -33,15 +33,17 @@ static void snapshot_write(struct relay *r, const struct relay_work *w)
     (void)pthread_mutex_unlock(&r->mutex);
 }
 
-/* Wait for a wake-up, a delivery report or the time. True: woken. */
+/* Wait for a wake-up, a delivery report, the database's answer or the time. True: woken. */
 static bool turn_wait(struct relay *r, const struct relay_work *w, instant until)
 {
-    struct pollfd fds[2] = {
+    struct relay_fds work = relay_work_fds(w);
+    struct pollfd fds[3] = {
         {.fd = r->wake_fd, .events = POLLIN},
-        {.fd = relay_work_fd(w), .events = POLLIN}, /* -1 is ignored by poll */
+        {.fd = work.publisher, .events = POLLIN}, /* -1 is ignored by poll */
+        {.fd = work.store, .events = POLLIN},
     };
     stall_wait(&r->stall, clock_now(), until);
-    int n = poll(fds, 2, instant_poll_timeout(clock_now(), until));
+    int n = poll(fds, 3, instant_poll_timeout(clock_now(), until));
     stall_turn(&r->stall, clock_now());
     if (n <= 0 || (fds[0].revents & POLLIN) == 0) {
         return false; /* EINTR too: the turn that follows costs nothing */

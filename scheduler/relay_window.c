@@ -20,6 +20,7 @@ struct relay_window {
     size_t size, capacity, count;
     size_t sent, delivered, suspects;
     int64_t low;
+    bool went_back; /* since window_low: fetches on their way do not move the bound */
     instant reset_at;
 };
 
@@ -129,12 +130,15 @@ int64_t window_low(struct relay_window *w, instant now)
         w->low = 0;
         w->reset_at = instant_add_ms(now, RELAY_RESET_MS);
     }
+    w->went_back = false;
     return w->low;
 }
 
 bool window_fetched(struct relay_window *w, int64_t id)
 {
-    w->low = id > w->low ? id : w->low;
+    if (!w->went_back) {
+        w->low = id > w->low ? id : w->low;
+    }
     struct row *r = &w->rows[slot_of(w, id)];
     if (r->state != ROW_NONE || w->count == w->capacity) {
         return false;
@@ -145,10 +149,16 @@ bool window_fetched(struct relay_window *w, int64_t id)
     return true;
 }
 
+static void bound_go_back(struct relay_window *w)
+{
+    w->low = 0;
+    w->went_back = true;
+}
+
 static void row_fetch_again(struct relay_window *w, struct row *r)
 {
     row_remove(w, r);
-    w->low = 0;
+    bound_go_back(w);
 }
 
 void window_unfetch(struct relay_window *w, int64_t id)
@@ -254,7 +264,7 @@ void window_forget_sent(struct relay_window *w)
         }
         i = (i + 1) & (w->size - 1);
     }
-    w->low = 0;
+    bound_go_back(w);
 }
 
 size_t window_sent_count(const struct relay_window *w)

@@ -33,7 +33,8 @@ size_t window_room(const struct relay_window *w);
  * time. */
 int64_t window_low(struct relay_window *w, instant now);
 
-/* A row was fetched: the bound moves to it. True: publish it; false: it is in hand already. */
+/* A row was fetched: the bound moves to it, unless it went back since window_low was asked: what is
+ * below must then be fetched again. True: publish it; false: it is in hand already. */
 bool window_fetched(struct relay_window *w, int64_t id);
 
 /* A fetched row could not be handed over (queue full, producer gone): as if never fetched, and the

@@ -6,23 +6,22 @@
 #include <string.h>
 
 #include "backoff.h"
+#include "crash_point.h"
+#include "decision.h"
 #include "log.h"
+#include "mutant.h"
 
-#define REPORTS_MAX         256
-#define ACK_WAIT_MS         10   /* deliveries are collected so long, or until OUTBOX_ACK_MAX */
-#define LOCKED_MS           1000 /* a delivered row that another session holds is asked for again */
-#define FETCH_IDLE_MS       10000 /* without a wake-up: covers a lost hint; pulling is sooner */
-#define LEASE_WAIT_MS       100
-#define WARM_MS             1000
-#define MESSAGE_TIMEOUT_MS  30000 /* shorter than any alarm about a stuck row */
-#define PRODUCER_SILENCE_MS 60000 /* no success for so long while rows wait: a new producer */
-#define TRIM_MS             30000
-#define OUTBOX_KEEP         100000 /* rows while Kafka is away; the pull path serves the rest */
-#define TURN_MS             500
+#define LOCKED_MS     1000  /* a delivered row that another session holds is asked for again */
+#define FETCH_IDLE_MS 10000 /* without a wake-up: covers a lost hint; pulling is sooner */
+#define REFUSED_MS    100   /* rows that could not be handed over are fetched again */
+#define LEASE_WAIT_MS 100
+#define TRIM_MS       30000
+#define OUTBOX_KEEP   100000 /* rows while Kafka is away; the pull path serves the rest */
+#define TURN_MS       500
+#define WINDOW_STEPS  4   /* fetches and deletions are of this part of the window at least */
+#define PUBLISH_MAX   250 /* rows a turn: the server shall not wait for its next statement */
 
 static const struct backoff store_backoff = {100, 5000};
-/* Bounded rate of new producers: about one a second at first, then one in 30 s. */
-static const struct backoff publisher_backoff = {1000, 30000};
 
 enum status relay_work_begin(struct relay_work *w, const struct relay_options *options,
                              struct error *err)
@@ -56,23 +55,6 @@ static void store_note(struct relay_work *w, bool up, const struct error *why)
     }
 }
 
-static void publisher_note(struct relay_work *w, bool up, const struct error *why)
-{
-    w->counters.kafka_reachable = up;
-    if (up == w->publisher_up) {
-        return;
-    }
-    w->publisher_up = up;
-    if (up) {
-        log_event(LOG_LEVEL_INFO, "relay has Kafka again", "scope=%s topic=%s",
-                  w->options->authority.scope, w->options->topic);
-    } else {
-        log_event(LOG_LEVEL_WARN, "relay lost Kafka, retrying; jobs run by pull meanwhile",
-                  "scope=%s topic=%s error=%s", w->options->authority.scope, w->options->topic,
-                  log_quote(why->text).text);
-    }
-}
-
 /* ---- The database -----------------------------------------------------------------------------
  */
 
@@ -83,6 +65,7 @@ static bool lease_is_held(const struct relay_work *w)
 
 static struct store_call call_make(const struct relay_work *w)
 {
+    decision_tell("relay", &w->options->authority, w->decided_at, w->options->lease);
     return (struct store_call){
         .store = w->store,
         .authority = &w->options->authority,
@@ -121,6 +104,7 @@ static bool store_ready(struct relay_work *w)
         return false;
     }
     if (w->store != NULL) {
+        w->decided_at = now;
         return true;
     }
     struct error why = {0};
@@ -133,9 +117,15 @@ static bool store_ready(struct relay_work *w)
         store_note(w, false, &why);
         return false;
     }
+    /* Connecting takes time: what was allowed before it may not be any more (I8). */
+    w->decided_at = clock_now();
+    if (!lease_is_held(w)) {
+        return false;
+    }
     struct store_call call = call_make(w);
     s = store_outbox_register(&call, &why);
-    return store_went_well(w, s, &why);
+    w->decided_at = clock_now();
+    return store_went_well(w, s, &why) && lease_is_held(w);
 }
 
 static bool is_among(const int64_t *ids, size_t count, int64_t id)
@@ -147,33 +137,60 @@ static bool is_among(const int64_t *ids, size_t count, int64_t id)
     return i < count;
 }
 
-static void acks_send(struct relay_work *w)
+/* A part of the window: small rooms in the middle of a burst would mean many small statements. */
+static size_t step_size(const struct relay_work *w)
 {
-    int64_t ids[OUTBOX_ACK_MAX];
-    int64_t stays[OUTBOX_ACK_MAX];
-    while (window_delivered_count(w->window) > 0 && lease_is_held(w) && store_ready(w)) {
-        size_t n = window_deliveries(w->window, ids, OUTBOX_ACK_MAX);
-        size_t staying = n;
-        memcpy(stays, ids, n * sizeof ids[0]);
-        struct store_call call = call_make(w);
-        struct error why = {0};
-        if (!store_went_well(w, store_outbox_ack(&call, stays, &staying, &why), &why)) {
-            return;
-        }
-        for (size_t i = 0; i < n; i++) {
-            if (!is_among(stays, staying, ids[i])) {
-                window_gone(w->window, ids[i]);
-            }
-        }
-        w->counters.deleted += n - staying;
-        if (staying > 0) {
-            w->ack_at = instant_add_ms(clock_now(), LOCKED_MS);
-            return;
-        }
-    }
-    w->ack_at = INSTANT_NEVER;
+    size_t part = (w->options->window + WINDOW_STEPS - 1) / WINDOW_STEPS;
+    return part < OUTBOX_FETCH_MAX ? part : OUTBOX_FETCH_MAX;
 }
 
+static bool ack_is_due(const struct relay_work *w)
+{
+    size_t delivered = window_delivered_count(w->window);
+    if (delivered <= w->locked || window_sent_count(w->window) > 0) {
+        return delivered >= w->locked + step_size(w) ||
+               (delivered > 0 && !instant_before(clock_now(), w->ack_at));
+    }
+    return true; /* nothing more will come that could go with them */
+}
+
+static void ack_send(struct relay_work *w)
+{
+    if (!lease_is_held(w) || !store_ready(w)) {
+        return;
+    }
+    struct error why = {0};
+    struct store_call call = call_make(w);
+    w->acked_count = window_deliveries(w->window, w->acked, OUTBOX_ACK_MAX);
+    enum status s = store_outbox_ack_send(&call, w->acked, w->acked_count, &why);
+    if (store_went_well(w, s, &why)) {
+        w->flight = FLIGHT_ACK;
+        w->flight_deadline = call.deadline;
+    }
+}
+
+static void ack_take(struct relay_work *w, const struct store_call *call)
+{
+    int64_t stays[OUTBOX_ACK_MAX];
+    size_t staying = w->acked_count;
+    struct error why = {0};
+    if (!store_went_well(w, store_outbox_ack_take(call, stays, &staying, &why), &why)) {
+        return;
+    }
+    for (size_t i = 0; i < w->acked_count; i++) {
+        if (!is_among(stays, staying, w->acked[i])) {
+            window_gone(w->window, w->acked[i]);
+        }
+    }
+    w->counters.deleted += w->acked_count - staying;
+    w->locked = staying;
+    w->ack_at = INSTANT_NEVER;
+    if (window_delivered_count(w->window) > 0) {
+        w->ack_at = instant_add_ms(clock_now(), staying > 0 ? LOCKED_MS : RELAY_ACK_WAIT_MS);
+    }
+}
+
+/* Only while no statement is in flight. */
 static void row_bury(struct relay_work *w, int64_t id, const char *reason)
 {
     struct error why = {0};
@@ -214,135 +231,22 @@ static void outbox_trim(struct relay_work *w)
     }
 }
 
-/* ---- Kafka ------------------------------------------------------------------------------------
- */
-
-static void publisher_failed(struct relay_work *w, const struct error *why)
-{
-    instant now = clock_now();
-    if (w->warm || w->publisher_failures == 0 || !instant_before(now, w->publisher_retry_at)) {
-        w->publisher_failures++;
-        w->publisher_retry_at = instant_add_ms(
-            now, backoff_ms(&publisher_backoff, w->publisher_failures, random_number()));
-    }
-    w->warm = false;
-    publisher_note(w, false, why);
-}
-
-static void report_take(struct relay_work *w, const struct publish_report *r)
-{
-    struct error why;
-    switch (r->result) {
-    case PUBLISH_DELIVERED:
-        w->counters.published++;
-        window_delivered(w->window, r->id);
-        w->publisher_failures = 0;
-        if (w->ack_at.ns == INSTANT_NEVER.ns) {
-            w->ack_at = instant_add_ms(clock_now(), ACK_WAIT_MS);
-        }
-        return;
-    case PUBLISH_FAILED:
-        w->counters.failed++;
-        window_failed(w->window, r->id);
-        (void)error_set(&why, STATUS_AGAIN, "%s", r->reason);
-        publisher_failed(w, &why);
-        return;
-    case PUBLISH_REFUSED:
-        w->counters.failed++;
-        if (window_refused(w->window, r->id)) {
-            row_bury(w, r->id, r->reason);
-        }
-        return;
-    }
-}
-
-static void reports_take(struct relay_work *w)
-{
-    struct publish_report reports[REPORTS_MAX];
-    size_t n = 0;
-    if (w->publisher == NULL) {
-        return;
-    }
-    do {
-        n = publisher_poll(w->publisher, 0, reports, REPORTS_MAX);
-        for (size_t i = 0; i < n; i++) {
-            report_take(w, &reports[i]);
-        }
-    } while (n == REPORTS_MAX);
-}
-
-static void publisher_drop(struct relay_work *w)
-{
-    publisher_stop(w->publisher, clock_now());
-    reports_take(w);
-    publisher_free(w->publisher);
-    w->publisher = NULL;
-    window_forget_sent(w->window); /* by construction none is left */
-    w->warm = false;
-}
-
-static bool publisher_make(struct relay_work *w, instant now)
-{
-    char client[DISPATCH_CLIENT_ID_MAX];
-    (void)snprintf(client, sizeof client, "report-relay-%.27s", w->options->authority.scope);
-    struct publisher_options options = {
-        .dispatch = {.brokers = w->options->brokers,
-                     .client_id = client,
-                     .properties = w->options->properties,
-                     .secret_files = w->options->secret_files},
-        .topic = w->options->topic,
-        .window = w->options->window,
-        .message_timeout_ms = MESSAGE_TIMEOUT_MS,
-    };
-    struct error why = {0};
-    if (publisher_new(&options, &w->publisher, &why) != STATUS_OK) {
-        publisher_failed(w, &why);
-        return false;
-    }
-    w->counters.producers_made++;
-    w->publisher_made_at = now;
-    return true;
-}
-
-/* A producer that is not fatal and knows its topic. Anything else waits for its backoff. */
-static bool publisher_ready(struct relay_work *w)
-{
-    instant now = clock_now();
-    struct error why = {0};
-    if (w->publisher != NULL && publisher_is_fatal(w->publisher, &why)) {
-        publisher_failed(w, &why);
-        publisher_drop(w);
-    }
-    if (w->publisher != NULL && !publisher_is_reachable(w->publisher) && w->warm) {
-        (void)error_set(&why, STATUS_AGAIN, "all brokers are down");
-        publisher_failed(w, &why);
-    }
-    if (w->warm) {
-        return true;
-    }
-    if (instant_before(now, w->publisher_retry_at)) {
-        return false;
-    }
-    if (w->publisher != NULL && w->publisher_failures > 1 &&
-        instant_ms_between(w->publisher_made_at, now) > PRODUCER_SILENCE_MS) {
-        publisher_drop(w); /* it may be stuck on brokers that are gone for good (2.0.2) */
-    }
-    if (w->publisher == NULL && !publisher_make(w, now)) {
-        return false;
-    }
-    int partitions = 0;
-    if (publisher_warm(w->publisher, instant_add_ms(now, WARM_MS), &partitions, &why) !=
-        STATUS_OK) {
-        publisher_failed(w, &why);
-        return false;
-    }
-    w->warm = true;
-    publisher_note(w, true, NULL);
-    return true;
-}
-
 /* ---- Fetch and publish ------------------------------------------------------------------------
  */
+
+static size_t rows_pending(const struct relay_work *w)
+{
+    return w->rows_count - w->rows_next;
+}
+
+/* The rest of the rows at hand is fetched again. */
+static void rows_drop(struct relay_work *w)
+{
+    for (; w->rows_next < w->rows_count; w->rows_next++) {
+        window_unfetch(w->window, w->rows[w->rows_next].id);
+    }
+    w->fetch_at = instant_min(w->fetch_at, instant_add_ms(clock_now(), REFUSED_MS));
+}
 
 /* False: stop handing over for now. */
 static bool row_publish(struct relay_work *w, const struct outbox_row *row)
@@ -351,39 +255,111 @@ static bool row_publish(struct relay_work *w, const struct outbox_row *row)
     struct error why = {0};
     enum status s = message_encode(&row->message, row->id, row->created_at, &text, &why);
     if (s == STATUS_OK) {
+        CRASH_POINT("produce.before");
         s = publisher_publish(w->publisher, row->id, row->message.job_id, &text, &why);
+        CRASH_POINT("produce.after");
     }
     if (s == STATUS_OK) {
+        if (MUTANT("deletes_before_report")) {
+            window_delivered(w->window, row->id);
+        }
         return true;
     }
     if (s == STATUS_INVALID) {
-        (void)window_refused(w->window, row->id);
-        row_bury(w, row->id, why.text);
+        if (window_refused(w->window, row->id)) {
+            row_bury(w, row->id, why.text); /* alone: no statement is in flight */
+        }
         return true;
     }
     window_unfetch(w->window, row->id);
     if (s != STATUS_FULL) {
-        publisher_failed(w, &why);
+        relay_publisher_failed(w, &why);
     }
     return false;
 }
 
-static bool rows_fetch(struct relay_work *w, int64_t low, size_t limit, size_t *ret_count)
+static void rows_publish(struct relay_work *w)
 {
-    struct error why = {0};
-    if (!lease_is_held(w) || !store_ready(w)) {
-        return false;
+    if (rows_pending(w) > 0) {
+        w->decided_at = clock_now();
     }
-    struct store_call call = call_make(w);
-    enum status s = store_outbox_fetch(&call, low, limit, w->rows, ret_count, &why);
-    return store_went_well(w, s, &why);
+    for (size_t n = 0; n < PUBLISH_MAX && rows_pending(w) > 0; n++) {
+        if (!w->warm || !lease_is_held(w)) {
+            rows_drop(w);
+            return;
+        }
+        if (n == 0) {
+            decision_tell("publish", &w->options->authority, w->decided_at, w->options->lease);
+        }
+        if (!row_publish(w, &w->rows[w->rows_next])) {
+            rows_drop(w);
+            return;
+        }
+        w->rows_next++;
+    }
 }
 
+/* Rows to fetch now; 0 when it is not worth it. Reports and deletions make room, and each brings a
+ * turn. */
+static size_t fetch_limit(const struct relay_work *w)
+{
+    size_t room = window_room(w->window);
+    size_t limit = room < OUTBOX_FETCH_MAX ? room : OUTBOX_FETCH_MAX;
+    return limit >= step_size(w) ? limit : 0;
+}
+
+static void fetch_send(struct relay_work *w)
+{
+    size_t limit = fetch_limit(w);
+    if (limit == 0 || !relay_publisher_ready(w) || !lease_is_held(w) || !store_ready(w)) {
+        return;
+    }
+    struct error why = {0};
+    struct store_call call = call_make(w);
+    int64_t low = window_low(w->window, clock_now());
+    enum status s = store_outbox_fetch_send(&call, low, limit, &why);
+    if (store_went_well(w, s, &why)) {
+        w->flight = FLIGHT_FETCH;
+        w->flight_deadline = call.deadline;
+        w->fetch_limit = limit;
+        /* Now, not with the answer: a wake-up in between is about rows that it does not have. */
+        w->fetch_at = instant_add_ms(clock_now(), FETCH_IDLE_MS);
+    }
+}
+
+static void fetch_take(struct relay_work *w, const struct store_call *call)
+{
+    struct error why = {0};
+    size_t n = 0;
+    enum status s = store_outbox_fetch_take(call, w->fetch_limit, w->rows, &n, &why);
+    if (!store_went_well(w, s, &why)) {
+        w->fetch_at = clock_now();
+        return;
+    }
+    if (n == w->fetch_limit) {
+        w->fetch_at = clock_now(); /* there is probably more */
+    }
+    w->rows_next = 0;
+    w->rows_count = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (window_fetched(w->window, w->rows[i].id)) {
+            w->rows[w->rows_count++] = w->rows[i];
+        }
+    }
+}
+
+/* A refused row, with nothing else in flight, neither to Kafka nor to the database. */
 static void suspect_publish(struct relay_work *w)
 {
     int64_t id = 0;
     size_t n = 0;
-    if (!window_alone(w->window, &id) || !publisher_ready(w) || !rows_fetch(w, id - 1, 1, &n)) {
+    if (!window_alone(w->window, &id) || !relay_publisher_ready(w) || !lease_is_held(w) ||
+        !store_ready(w)) {
+        return;
+    }
+    struct error why = {0};
+    struct store_call call = call_make(w);
+    if (!store_went_well(w, store_outbox_fetch(&call, id - 1, 1, w->rows, &n, &why), &why)) {
         return;
     }
     if (n == 0 || w->rows[0].id != id) {
@@ -396,47 +372,73 @@ static void suspect_publish(struct relay_work *w)
     }
 }
 
-/* Rows to fetch now; 0 when it is not worth it: small rooms in the middle of a burst would mean
- * many small fetches. Reports and deletions make room, and each brings a turn. */
-static size_t fetch_limit(const struct relay_work *w)
+/* ---- One statement at a time, and what it came to ---------------------------------------------
+ */
+
+/* Blocks until the answer is there, or the statement's deadline. */
+static void answer_await(struct relay_work *w)
 {
-    size_t room = window_room(w->window);
-    size_t limit = room < OUTBOX_FETCH_MAX ? room : OUTBOX_FETCH_MAX;
-    return limit == OUTBOX_FETCH_MAX || limit * 2 >= w->options->window ? limit : 0;
+    const struct store_call call = {w->store, &w->options->authority, w->flight_deadline};
+    enum flight flight = w->flight;
+    w->flight = FLIGHT_NONE;
+    switch (flight) {
+    case FLIGHT_NONE:
+        return;
+    case FLIGHT_FETCH:
+        fetch_take(w, &call);
+        return;
+    case FLIGHT_ACK:
+        ack_take(w, &call);
+        return;
+    }
 }
 
-/* True: a full batch came back, so there is probably more. */
-static bool rows_publish(struct relay_work *w)
+/* An answer that has come. Rows wait in the socket while there are others at hand. */
+static void answer_take(struct relay_work *w)
 {
-    size_t limit = fetch_limit(w);
-    size_t n = 0;
-    if (limit == 0 || !publisher_ready(w) ||
-        !rows_fetch(w, window_low(w->window, clock_now()), limit, &n)) {
-        return false;
+    if (w->flight == FLIGHT_NONE || (w->flight == FLIGHT_FETCH && rows_pending(w) > 0)) {
+        return;
     }
-    bool going = true;
-    for (size_t i = 0; i < n && going && lease_is_held(w); i++) {
-        if (window_fetched(w->window, w->rows[i].id)) {
-            going = row_publish(w, &w->rows[i]);
-        }
+    if (store_outbox_is_answered(w->store) || !instant_before(clock_now(), w->flight_deadline)) {
+        answer_await(w);
     }
-    w->fetch_at = instant_add_ms(clock_now(), n == limit && going ? 0 : FETCH_IDLE_MS);
-    return n == limit && going;
 }
 
-static instant next_turn_at(const struct relay_work *w, bool more)
+/* The next statement. The server works on it while rows are published. */
+static void statement_send(struct relay_work *w)
+{
+    if (w->flight != FLIGHT_NONE || w->fenced) {
+        return;
+    }
+    if (w->bury_id != 0) {
+        row_bury(w, w->bury_id, w->bury_reason);
+        w->bury_id = 0;
+    }
+    suspect_publish(w);
+    outbox_trim(w);
+    if (ack_is_due(w)) {
+        ack_send(w);
+    } else if (!instant_before(clock_now(), w->fetch_at)) {
+        fetch_send(w);
+    }
+}
+
+static instant next_turn_at(const struct relay_work *w)
 {
     instant now = clock_now();
     instant t = instant_add_ms(now, TURN_MS);
+    if (rows_pending(w) > 0) {
+        return now;
+    }
+    if (w->flight != FLIGHT_NONE) {
+        return instant_min(t, w->flight_deadline);
+    }
     if (!lease_is_held(w)) {
         return instant_add_ms(now, LEASE_WAIT_MS);
     }
     t = instant_min(t, w->ack_at);
     if (fetch_limit(w) > 0) {
         t = instant_min(t, w->fetch_at);
-    }
-    if (more) {
-        t = now;
     }
     /* What is wanted cannot be done before the backoff is over. */
     if (w->store == NULL || instant_before(now, w->store_retry_at)) {
@@ -453,33 +455,28 @@ instant relay_work_turn(struct relay_work *w, bool woken)
     if (woken) {
         w->fetch_at = (instant){0};
     }
-    reports_take(w);
-    instant now = clock_now();
-    size_t delivered = window_delivered_count(w->window);
-    if (delivered > 0 && (delivered >= OUTBOX_ACK_MAX || window_sent_count(w->window) == 0 ||
-                          !instant_before(now, w->ack_at))) {
-        acks_send(w);
-    }
-    suspect_publish(w);
-    bool more = false;
-    if (!instant_before(clock_now(), w->fetch_at)) {
-        more = rows_publish(w);
-    }
-    outbox_trim(w);
-    w->counters.in_flight = (int64_t)window_sent_count(w->window);
-    return next_turn_at(w, more);
+    relay_reports_take(w);
+    answer_take(w);
+    statement_send(w);
+    rows_publish(w);
+    w->counters.in_flight = (int64_t)(window_sent_count(w->window) - rows_pending(w));
+    return next_turn_at(w);
 }
 
 void relay_work_end(struct relay_work *w, instant deadline)
 {
-    if (w->publisher != NULL) {
-        publisher_stop(w->publisher, deadline);
-        reports_take(w);
-        publisher_free(w->publisher);
-        w->publisher = NULL;
-    }
-    if (!w->fenced && w->store != NULL) {
-        acks_send(w);
+    w->rows_next = w->rows_count;
+    relay_publisher_end(w, deadline);
+    if (!w->fenced && window_delivered_count(w->window) > 0) {
+        answer_await(w);
+        /* What stays is locked by another session, or the database is away: the successor's. */
+        while (!w->fenced && window_delivered_count(w->window) > w->locked) {
+            ack_send(w);
+            if (w->flight == FLIGHT_NONE) {
+                break;
+            }
+            answer_await(w);
+        }
     }
     w->counters.in_flight = 0;
     store_close(w->store);
@@ -488,7 +485,10 @@ void relay_work_end(struct relay_work *w, instant deadline)
     free(w->rows);
 }
 
-int relay_work_fd(const struct relay_work *w)
+struct relay_fds relay_work_fds(const struct relay_work *w)
 {
-    return w->publisher != NULL ? publisher_fd(w->publisher) : -1;
+    return (struct relay_fds){
+        .publisher = w->publisher != NULL ? publisher_fd(w->publisher) : -1,
+        .store = w->flight != FLIGHT_NONE ? store_fd(w->store) : -1,
+    };
 }

@@ -36,6 +36,22 @@ MUST_USE enum status store_outbox_fetch(const struct store_call *call, int64_t l
 MUST_USE enum status store_outbox_ack(const struct store_call *call, int64_t *ids, size_t *count,
                                       struct error *err);
 
+/* Both in two halves, so that the relay publishes while the server works. After a send that was OK
+ * its take must come before anything else is asked over the connection. Blocks: send only while the
+ * request does not fit the socket; take until call->deadline, never once it is answered. */
+MUST_USE enum status store_outbox_fetch_send(const struct store_call *call, int64_t low,
+                                             size_t limit, struct error *err);
+MUST_USE enum status store_outbox_fetch_take(const struct store_call *call, size_t limit,
+                                             struct outbox_row *ret_rows, size_t *ret_count,
+                                             struct error *err);
+MUST_USE enum status store_outbox_ack_send(const struct store_call *call, const int64_t *ids,
+                                           size_t count, struct error *err);
+MUST_USE enum status store_outbox_ack_take(const struct store_call *call, int64_t *ids,
+                                           size_t *count, struct error *err);
+
+/* Has the answer come, or will none? Blocks: never. */
+bool store_outbox_is_answered(struct store *store);
+
 /* Move one row that cannot be published to outbox_dead. Not buried: it is gone already, or another
  * session holds it. Returns: as ack. */
 MUST_USE enum status store_outbox_bury(const struct store_call *call, int64_t id,

@@ -348,6 +348,42 @@ static void test_a_lost_connection_to_the_database_is_made_again(void **state)
     relay_stop(r, in_ms(5000));
 }
 
+static bool a_statement_waits(void *argument)
+{
+    (void)argument;
+    return fixture_count("SELECT count(*) FROM pg_stat_activity WHERE application_name = "
+                         "'test-relay' AND wait_event_type = 'Lock'") > 0;
+}
+
+static bool no_statement_waits(void *argument)
+{
+    return !a_statement_waits(argument);
+}
+
+static void test_a_fetch_without_an_answer_is_given_up_and_asked_again(void **state)
+{
+    (void)state;
+    struct where where = {fixture_environment("RS_KAFKA"), fixture_topic("hung", 0), NULL};
+    struct relay *r = start(fixture_lead(), where);
+    assert_true(fixture_wait(kafka_is_reachable, r, 10000));
+    rows_add(10, "k");
+    PGconn *holder = fixture_plan_second();
+    PQclear(PQexec(holder, "BEGIN; LOCK TABLE reports.outbox IN ACCESS EXCLUSIVE MODE"));
+    relay_wake(r);
+    assert_true(fixture_wait(a_statement_waits, NULL, 10000));
+    assert_true(fixture_wait(no_statement_waits, NULL, 10000)); /* given up */
+    assert_true(fixture_wait(a_statement_waits, NULL, 10000));  /* asked again */
+    /* To stop does not wait for it: nothing was delivered that could be deleted. */
+    instant begin = clock_now();
+    relay_stop(r, in_ms(1000));
+    assert_true(instant_ms_between(begin, clock_now()) < 2500);
+    PQclear(PQexec(holder, "ROLLBACK"));
+    PQfinish(holder);
+    r = start(fixture_lead(), where);
+    assert_true(fixture_wait(outbox_is_empty, NULL, 20000));
+    relay_stop(r, in_ms(5000));
+}
+
 static void test_a_fatal_producer_is_replaced_and_all_rows_pass(void **state)
 {
     (void)state;
@@ -404,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_a_killed_broker_keeps_rows_until_it_is_back),
         cmocka_unit_test(test_a_relay_started_without_kafka_waits_calmly_and_stops_at_once),
         cmocka_unit_test(test_a_lost_connection_to_the_database_is_made_again),
+        cmocka_unit_test(test_a_fetch_without_an_answer_is_given_up_and_asked_again),
         cmocka_unit_test(test_a_fatal_producer_is_replaced_and_all_rows_pass),
         cmocka_unit_test(test_a_duplicate_carries_the_same_identity),
     };

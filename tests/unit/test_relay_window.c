@@ -59,6 +59,21 @@ static void test_a_failure_brings_the_row_back_at_once(void **state)
     window_free(w);
 }
 
+static void test_a_failure_is_not_forgotten_by_a_fetch_on_its_way(void **state)
+{
+    (void)state;
+    struct relay_window *w = fresh(10);
+    (void)window_fetched(w, 5);
+    assert_int_equal(window_low(w, t0), 5); /* the fetch is sent with this bound */
+    window_failed(w, 5);
+    assert_true(window_fetched(w, 6)); /* and its answer is of before */
+    assert_int_equal(window_low(w, t0), 0);
+    assert_true(window_fetched(w, 5));
+    assert_false(window_fetched(w, 6));
+    assert_int_equal(window_low(w, t0), 6);
+    window_free(w);
+}
+
 static void test_room_ends_at_the_capacity(void **state)
 {
     (void)state;
@@ -144,7 +159,8 @@ static void test_reports_about_unknown_rows_change_nothing(void **state)
 /* ---- Nothing is lost, nothing is deleted without a report --------------------------------------
  */
 
-#define ROWS 600
+#define ROWS        600
+#define MODEL_FETCH 20
 
 enum model_state {
     MODEL_UNBORN,
@@ -159,6 +175,8 @@ struct model {
     bool poison[ROWS];
     int64_t sent[ROWS];
     size_t sent_count;
+    int64_t answer[MODEL_FETCH]; /* a fetch on its way: while there is one, nothing is deleted */
+    size_t answer_count;
     uint64_t random;
 };
 
@@ -173,9 +191,24 @@ static void model_send(struct model *m, int64_t id)
     m->sent[m->sent_count++] = id;
 }
 
-/* One fetch, as the relay does it: id > low in id order up to the room. */
+/* The second half of a fetch: its rows are of the time when it was asked. */
+static void model_answer(struct model *m, struct relay_window *w)
+{
+    for (size_t i = 0; i < m->answer_count; i++) {
+        if (window_fetched(w, m->answer[i])) {
+            model_send(m, m->answer[i]);
+        }
+    }
+    m->answer_count = 0;
+}
+
+/* The first half, as the relay does it: id > low in id order up to the room. */
 static void model_fetch(struct model *m, struct relay_window *w, instant now)
 {
+    if (m->answer_count > 0) {
+        model_answer(m, w);
+        return;
+    }
     int64_t id = 0;
     if (window_alone(w, &id)) {
         window_sent_alone(w, id);
@@ -183,14 +216,10 @@ static void model_fetch(struct model *m, struct relay_window *w, instant now)
     }
     size_t room = window_room(w);
     int64_t low = window_low(w, now);
-    size_t limit = room < 20 ? room : 20;
-    size_t n = 0;
-    for (int64_t i = low + 1; i < ROWS && n < limit; i++) {
+    size_t limit = room < MODEL_FETCH ? room : MODEL_FETCH;
+    for (int64_t i = low + 1; i < ROWS && m->answer_count < limit; i++) {
         if (m->rows[i] == MODEL_IN_OUTBOX) {
-            n++;
-            if (window_fetched(w, i)) {
-                model_send(m, i);
-            }
+            m->answer[m->answer_count++] = i;
         }
     }
 }
@@ -202,6 +231,7 @@ static void model_report(struct model *m, struct relay_window *w)
     m->sent[k] = m->sent[--m->sent_count];
     if (m->poison[id]) {
         if (window_refused(w, id)) {
+            model_answer(m, w);
             m->rows[id] = MODEL_BURIED;
             window_gone(w, id);
         }
@@ -216,6 +246,7 @@ static void model_report(struct model *m, struct relay_window *w)
 static void model_ack(struct model *m, struct relay_window *w)
 {
     int64_t ids[50];
+    model_answer(m, w); /* one statement at a time */
     size_t n = window_deliveries(w, ids, 50);
     for (size_t i = 0; i < n; i++) {
         assert_true(m->in_kafka[ids[i]]); /* never deleted without a report */
@@ -299,6 +330,7 @@ int main(void)
         cmocka_unit_test(test_a_row_in_hand_is_not_taken_twice),
         cmocka_unit_test(test_the_bound_follows_fetches_and_goes_back_in_time),
         cmocka_unit_test(test_a_failure_brings_the_row_back_at_once),
+        cmocka_unit_test(test_a_failure_is_not_forgotten_by_a_fetch_on_its_way),
         cmocka_unit_test(test_room_ends_at_the_capacity),
         cmocka_unit_test(test_a_refused_row_is_tried_alone_before_it_is_buried),
         cmocka_unit_test(test_a_row_that_passes_alone_is_delivered),
