@@ -113,7 +113,8 @@ END
 $$;
 COMMENT ON FUNCTION reports.claim_deliveries(uuid, text[], integer) IS 'Claims pending deliveries of the channels, each with a fresh token; none under a hold.';
 
--- Commits before the effect begins. False: the claim moved on, or a hold stands: nothing may be sent.
+-- Commits before the effect begins. False: the claim moved on, a hold stands, or this is a copy of the database
+-- that no leader has looked at: nothing may be sent.
 CREATE FUNCTION reports.delivery_sending(p_job uuid, p_revision integer, p_channel text, p_recipient text, p_token uuid) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -121,7 +122,8 @@ BEGIN
        SET state = 'sending', lease_until = clock_timestamp() + w.claim_lease
       FROM reports.worker w
      WHERE w.id = d.worker AND d.job_id = p_job AND d.revision = p_revision AND d.channel = p_channel AND d.recipient = p_recipient
-       AND d.token = p_token AND d.state = 'claimed' AND d.lease_until > clock_timestamp() AND NOT reports.is_held(d.scope);
+       AND d.token = p_token AND d.state = 'claimed' AND d.lease_until > clock_timestamp() AND NOT reports.is_held(d.scope)
+       AND NOT EXISTS (SELECT FROM reports.v_moved_scope m WHERE m.scope = d.scope);
     RETURN FOUND;
 END
 $$;

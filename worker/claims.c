@@ -34,7 +34,8 @@ struct claims {
     /* Every entry is in the list of its state; moving it is the only way to change the state. */
     struct claim_list lists[STATES];
     size_t collect_most; /* so many DONE end the collector's wait for company */
-    bool waking;         /* a runner was woken and has not taken its claim yet: it wakes the next */
+    size_t idle;         /* runners that wait for a claim */
+    bool waking;         /* one of them was woken and has not looked yet: it wakes the next */
     bool stopped;
     char abandoned[ABANDONED_MAX][UUID_TEXT_MAX]; /* tokens, a ring */
     size_t abandoned_count;
@@ -110,11 +111,11 @@ static bool wait_change(struct claims *c, pthread_cond_t *condition, instant dea
     return true;
 }
 
-/* With the mutex held. One runner is woken, and wakes the next when it has taken its claim: those
- * that are awake do a batch of short jobs in less time than waking one for each would take. */
+/* With the mutex held. One runner is woken, and wakes the next when it has taken its claim; one
+ * that was awake wakes nobody. So a batch of short jobs is done by few, and long ones all begin. */
 static void runner_wake(struct claims *c)
 {
-    if (!c->waking && c->lists[CLAIM_WAITING].count > 0) {
+    if (!c->waking && c->idle > 0 && c->lists[CLAIM_WAITING].count > 0) {
         c->waking = true;
         (void)pthread_cond_signal(&c->waiting_changed);
     }
@@ -197,8 +198,12 @@ bool claims_knows(struct claims *c, const char *job_id, const char *token)
 struct claim *claims_take(struct claims *c, int wake_fd, instant deadline)
 {
     (void)pthread_mutex_lock(&c->mutex);
-    while (!c->stopped && c->lists[CLAIM_WAITING].count == 0 &&
-           wait_change(c, &c->waiting_changed, deadline)) {
+    bool in_time = true;
+    while (!c->stopped && c->lists[CLAIM_WAITING].count == 0 && in_time) {
+        c->idle++;
+        in_time = wait_change(c, &c->waiting_changed, deadline);
+        c->idle--;
+        c->waking = false; /* if another one was meant, at worst one too many is woken */
     }
     struct claim *e = c->stopped ? NULL : c->lists[CLAIM_WAITING].first;
     if (e != NULL) {
@@ -210,7 +215,6 @@ struct claim *claims_take(struct claims *c, int wake_fd, instant deadline)
         e->own.end =
             instant_add_ms(instant_add_ms(clock_now(), e->job->timeout_ms), CLAIM_OVERTIME_MS);
         state_set(c, e, CLAIM_RUNNING);
-        c->waking = false;
         runner_wake(c);
     }
     (void)pthread_mutex_unlock(&c->mutex);

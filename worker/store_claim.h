@@ -84,6 +84,11 @@ MUST_USE enum status store_claim_leftovers(struct store *store, const char (*ids
                                            struct claim_leftovers *ret_leftovers,
                                            struct error *err);
 
+/* Scopes of which nothing is claimed because no leader has looked at this server since it started;
+ * "": none. Cut at `size`. */
+MUST_USE enum status store_moved_scopes(struct store *store, instant deadline, char *ret_scopes,
+                                        size_t size, struct error *err);
+
 /* Renew the pairs. replies[i]: what became of pairs[i]; job ids must differ. */
 struct heartbeat_reply {
     bool held;

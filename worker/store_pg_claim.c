@@ -228,8 +228,8 @@ enum status store_claims_of(struct store *store, const char *worker, instant dea
 {
     const char *values[] = {worker};
     PGresult *r = NULL;
-    enum status s = store_pg_query(store, CLAIMED_COLUMNS "reports.claims_of($1, NULL) c", 1,
-                                   values, deadline, &r, err);
+    enum status s = store_pg_query(store, CLAIMED_COLUMNS "reports.claims_of($1) c", 1, values,
+                                   deadline, &r, err);
     return s == STATUS_OK ? jobs_read(r, ret_jobs, err) : s;
 }
 

@@ -81,9 +81,12 @@ static enum outcome_verdict verdict_of(const PGresult *r, int row, const struct 
 static void verdicts_read(const PGresult *r, const struct outcome_report *reports, size_t count,
                           enum outcome_verdict *verdicts)
 {
+    int rows = PQntuples(r);
     for (size_t i = 0; i < count; i++) {
         verdicts[i] = VERDICT_LOST;
-        for (int row = 0; row < PQntuples(r); row++) {
+        /* They come in the order in which they were given: the first look finds it. */
+        for (int tried = 0; tried < rows; tried++) {
+            int row = ((int)i + tried) % rows;
             if (strcmp(PQgetvalue(r, row, 0), reports[i].job_id) == 0) {
                 verdicts[i] = verdict_of(r, row, reports[i].outcome);
                 break;
@@ -137,6 +140,11 @@ enum status store_unreferenced(struct store *store, struct artifact_file *files,
         "SELECT EXISTS (SELECT FROM reports.job j WHERE j.id = g.id"
         " AND j.attempt_token IS DISTINCT FROM g.token)"
         " AND NOT EXISTS (SELECT FROM reports.artifact f WHERE f.job_id = g.id AND f.path = g.path)"
+        /* A copy removes no files of its original, and what a rewound database has forgotten stays
+         * until somebody has looked. */
+        " AND NOT EXISTS (SELECT FROM reports.v_moved_scope)"
+        " AND NOT EXISTS (SELECT FROM reports.hold h WHERE h.lifted_at IS NULL"
+        " AND h.cause = 'database_rewound')"
         " FROM unnest($1::uuid[], $2::uuid[], $3::text[]) WITH ORDINALITY AS g (id, token, path, n)"
         " ORDER BY g.n";
     struct store_pg_array arrays[3] = {{0}};

@@ -58,11 +58,11 @@ SELECT results_eq($$SELECT c.job_id = j.id, c.attempt, c.scope, c.schedule, c.oc
                       FROM reports.claim_ids(pg_temp.w(1), '{default}', ARRAY(SELECT id FROM job WHERE key = 'e')) c, job j, reports.occurrence o WHERE j.key = 'e' AND o.occurrence_key = 'e'$$,
                   $$VALUES (true, 1, 'tap', 'jobs', 'e', 1, true, date '2030-04-12', timestamptz '2030-04-11', timestamptz '2030-04-12', 'schedule', 3600000::bigint, 'nothing', 'sql', 'w', 'SELECT 1', 'csv', '{"a": 1, "b": 2, "c": 2}'::jsonb)$$,
                   'a claim brings all that is needed to run; the schedule''s parameters override the report''s');
-SELECT results_eq($$SELECT occurrence_key FROM reports.claims_of(pg_temp.w(1), NULL) ORDER BY 1$$, $$SELECT unnest('{a,b,c,d,e,fast}'::text[])$$, 'after a lost answer a worker finds all it holds');
-SELECT is((SELECT string_agg(DISTINCT occurrence_key, '') FROM reports.claims_of(pg_temp.w(2), NULL)), 'taken', 'and nothing of another''s');
+SELECT results_eq($$SELECT occurrence_key FROM reports.claims_of(pg_temp.w(1)) ORDER BY 1$$, $$SELECT unnest('{a,b,c,d,e,fast}'::text[])$$, 'after a lost answer a worker finds all it holds');
+SELECT is((SELECT string_agg(DISTINCT occurrence_key, '') FROM reports.claims_of(pg_temp.w(2))), 'taken', 'and nothing of another''s');
 DELETE FROM reports.schedule WHERE name = 'jobs';
 DELETE FROM reports.report WHERE name = 'nothing';
-SELECT ok(kind IS NULL AND parameters = '{"b": 2, "c": 2}', 'a job whose report is gone is found too, without a kind') FROM reports.claims_of(pg_temp.w(1), NULL) WHERE occurrence_key = 'e';
+SELECT ok(kind IS NULL AND parameters = '{"b": 2, "c": 2}', 'a job whose report is gone is found too, without a kind') FROM reports.claims_of(pg_temp.w(1)) WHERE occurrence_key = 'e';
 
 -- Claim what is ready.
 DELETE FROM reports.job;

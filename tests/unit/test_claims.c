@@ -1,4 +1,5 @@
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -309,6 +311,81 @@ static void test_stopped_table_gives_no_more_work(void **state)
     assert_null(claims_take(table, wake_fd, after_ms(60000)));
 }
 
+#define RUNNERS 4
+
+static struct crowd {
+    pthread_mutex_t mutex; /* protects all below */
+    pthread_cond_t changed;
+    int running;
+    bool over;
+} crowd = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+/* Runs claims, each until the test says that all may end. */
+static void *run_long_jobs(void *fd)
+{
+    struct claim *c = NULL;
+    while ((c = claims_take(table, *(int *)fd, after_ms(60000))) != NULL) {
+        (void)pthread_mutex_lock(&crowd.mutex);
+        crowd.running++;
+        (void)pthread_cond_broadcast(&crowd.changed);
+        while (!crowd.over) {
+            (void)pthread_cond_wait(&crowd.changed, &crowd.mutex);
+        }
+        (void)pthread_mutex_unlock(&crowd.mutex);
+        (void)claims_report(table, c);
+    }
+    return NULL;
+}
+
+/* How many run once all do, or after half a second; then they may end. */
+static int crowd_count(void)
+{
+    struct timespec until = clock_wait_end(500);
+    (void)pthread_mutex_lock(&crowd.mutex);
+    while (crowd.running < RUNNERS &&
+           pthread_cond_timedwait(&crowd.changed, &crowd.mutex, &until) == 0) {
+    }
+    int running = crowd.running;
+    crowd.over = true;
+    (void)pthread_cond_broadcast(&crowd.changed);
+    (void)pthread_mutex_unlock(&crowd.mutex);
+    return running;
+}
+
+/* Within half a second: after a whole one a waiting runner would look by itself. */
+static void test_claims_that_come_together_all_begin_while_the_first_still_runs(void **state)
+{
+    (void)state;
+    pthread_t threads[RUNNERS];
+    pthread_condattr_t attributes;
+    assert_int_equal(pthread_condattr_init(&attributes), 0);
+    assert_int_equal(pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC), 0);
+    assert_int_equal(pthread_cond_init(&crowd.changed, &attributes), 0);
+    (void)pthread_condattr_destroy(&attributes);
+    for (int round = 0; round < 20; round++) {
+        claims_free(table);
+        table = claims_new(RUNNERS, RUNNERS);
+        assert_non_null(table);
+        crowd.running = 0;
+        crowd.over = false;
+        for (int i = 0; i < RUNNERS; i++) {
+            assert_int_equal(pthread_create(&threads[i], NULL, run_long_jobs, &wake_fd), 0);
+        }
+        for (int i = 0; i < RUNNERS; i++) {
+            char id[8];
+            (void)snprintf(id, sizeof id, "%d", i);
+            add(id, id);
+        }
+        int running = crowd_count();
+        claims_stop(table);
+        for (int i = 0; i < RUNNERS; i++) {
+            assert_int_equal(pthread_join(threads[i], NULL), 0);
+        }
+        assert_int_equal(running, RUNNERS);
+    }
+    (void)pthread_cond_destroy(&crowd.changed);
+}
+
 static void test_claim_deadline_keeps_a_quarter_of_the_lease(void **state)
 {
     (void)state;
@@ -388,6 +465,8 @@ int main(void)
             teardown),
         cmocka_unit_test_setup_teardown(test_stop_does_not_undo_a_stronger_reason, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stopped_table_gives_no_more_work, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            test_claims_that_come_together_all_begin_while_the_first_still_runs, setup, teardown),
         cmocka_unit_test(test_claim_deadline_keeps_a_quarter_of_the_lease),
         cmocka_unit_test(test_file_names_tell_their_attempt),
         cmocka_unit_test(test_foreign_text_becomes_valid_and_is_cut_between_characters),
