@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "mutant.h"
+
 bool misfire_parse(const char *word, enum misfire *ret_misfire)
 {
     static const struct {
@@ -166,6 +168,10 @@ static bool emit_run(struct pass *p, const struct firing *f, bool missed)
 
 static bool emit_gap(struct pass *p, const struct firing *f, enum gap_reason reason)
 {
+    if (MUTANT("planner_drops_gaps")) {
+        p->previous = f->at;
+        return true;
+    }
     struct plan_sink *sink = p->sink;
     struct planned_gap *g =
         sink->gap_count > p->gaps_before ? &sink->gaps[sink->gap_count - 1] : NULL;

@@ -12,6 +12,7 @@
 #define RELEASE_MS      50 /* after a notification: an outcome may have made room for what waits */
 #define TEND_IDLE_MS    5000 /* sign of life; after four of them view v_leader says silent */
 #define TEND_LIMIT      500
+#define HANDOFF_LOOK_MS 200  /* while a handoff waits for its successor */
 #define RESTING_WAKE_MS 200  /* a resting schedule hides when the next of the others is due */
 #define DUE_PAGES_MAX   16   /* of up to 2000 that cannot be planned now, before the next step */
 #define PREPARE_MS      5000 /* edits taken in before ACTIVE; more follow live */
@@ -19,7 +20,7 @@
  * the rest is still planned. Fewer would be durable sooner, but what they set going takes the
  * processor from planning the rest (bench/README.md). Each batch is twice as large as the one
  * before it, so that a long backlog soon goes at full size. */
-#define BURST_FIRST 250
+#define BURST_FIRST 260
 
 struct planning *planning_new(const struct planning_options *options)
 {
@@ -75,11 +76,10 @@ static void step_begin(struct planning *p, const struct authority *a, struct sto
     p->result = (struct planning_result){.wake_at = INSTANT_NEVER};
 }
 
-/* Every reading of the database clock moves due_at: if that clock was stepped, sleeping on would
- * be wrong by the step. */
-static void clock_read(struct planning *p, utc_us database_now)
+/* Every reading of the database clock bounds due_at: if that clock was stepped, sleeping on would
+ * be wrong by the step. A reading that took long tells less than a quick one before it. */
+static void clock_read(struct planning *p, struct clock_reading read)
 {
-    instant now = clock_now();
     if (!p->next_known) {
         return;
     }
@@ -87,9 +87,17 @@ static void clock_read(struct planning *p, utc_us database_now)
         p->due_at = INSTANT_NEVER;
         return;
     }
-    /* Never early: database_now was read before `now`, by the time its answer took. */
-    int64_t us = p->next_fire_at.us - database_now.us;
-    p->due_at = us <= 0 ? now : instant_add_us(now, us);
+    int64_t us = p->next_fire_at.us - read.said.us;
+    us = us > 0 ? us : 0;
+    p->due_at = instant_max(instant_add_us(read.after, us),
+                            instant_min(p->due_at, instant_add_us(read.before, us)));
+}
+
+enum status planning_clock_saw(struct planning *p, utc_us said, instant before, struct error *err)
+{
+    return clock_watch_take(p->options.watch, said, before)
+               ? STATUS_OK
+               : error_set(err, STATUS_AGAIN, "the database's clock is suspect");
 }
 
 /* The leader's own clock is never stepped. The bounds are as far apart as the two calls were slow:
@@ -137,7 +145,8 @@ static enum status tend(struct planning *p, struct error *err)
         return s;
     }
     instant now = clock_now();
-    clock_compare(p, &t, (struct clock_reading){t.now, sent, now});
+    struct clock_reading read = {t.now, sent, now};
+    clock_compare(p, &t, read);
     metric_add(scheduler_metric(SCHEDULER_RETRIES_RELEASED, p->authority->scope, NULL),
                (double)t.released);
     metric_add(scheduler_metric(SCHEDULER_REAPED, p->authority->scope, NULL), (double)t.reaped);
@@ -155,8 +164,8 @@ static enum status tend(struct planning *p, struct error *err)
         wait = us > 0 ? us / 1000 + 1 : TEND_MS;
     }
     p->tend_at = instant_add_ms(now, wait);
-    clock_read(p, t.now);
-    return STATUS_OK;
+    clock_read(p, read);
+    return planning_clock_saw(p, t.now, sent, err);
 }
 
 static instant look_again_at(const struct planning *p, const struct rest_table *rest, bool more)
@@ -190,6 +199,9 @@ static enum status answer_requests(struct planning *p, struct error *err)
     enum status s = planning_answer_requests(p, &more, err);
     if (s == STATUS_OK) {
         p->answer_at = look_again_at(p, &p->request_rest, more);
+        if (p->handing_over) { /* notified as a rule */
+            p->answer_at = instant_min(p->answer_at, instant_add_ms(clock_now(), HANDOFF_LOOK_MS));
+        }
         p->result.more = p->result.more || more;
     }
     return s;
@@ -255,12 +267,18 @@ static enum status due_batch(struct planning *p, size_t most, bool *ret_burst, s
     bool full = true;
     enum status s = STATUS_OK;
     p->hidden = false;
-    plan_batch_clear(p->batch);
+    planning_batch_clear(p);
     for (unsigned page = 0; s == STATUS_OK && full && p->batch->count == 0 && page < DUE_PAGES_MAX;
          page++) {
+        instant sent = clock_now();
         s = planning_call(p, &call, err);
         if (s == STATUS_OK) {
-            s = store_due(&call, limit, offset, &p->due, err);
+            s = store_due(&call,
+                          (struct due_page){.limit = limit, .offset = offset, .until = UTC_NONE},
+                          &p->due, err);
+        }
+        if (s == STATUS_OK && p->due.count > 0) {
+            s = planning_clock_saw(p, p->due.now, sent, err);
         }
         if (s == STATUS_OK) {
             full = p->due.count == limit;
@@ -281,7 +299,17 @@ static enum status plan_due(struct planning *p, struct error *err)
         return STATUS_OK;
     }
     size_t most = p->batch_limit < p->burst_limit ? p->batch_limit : p->burst_limit;
-    enum status s = due_batch(p, most, &burst, err);
+    bool ready = false;
+    enum status s = planning_ahead_check(p, &ready, err);
+    if (s == STATUS_OK && ready) {
+        s = planning_ahead_write(p, most, &burst, err);
+        p->burst_limit = burst ? 2 * most : BURST_FIRST;
+        p->result.more = p->result.more || burst;
+        return s;
+    }
+    if (s == STATUS_OK) {
+        s = due_batch(p, most, &burst, err);
+    }
     if (s != STATUS_OK) {
         return s;
     }
@@ -293,20 +321,23 @@ static enum status plan_due(struct planning *p, struct error *err)
         p->result.more = p->result.more || p->batch->entries[i].result.more;
     }
     p->result.more = p->result.more || burst;
-    return planning_write_batch(p, err);
+    return planning_write_batch(p, 0, p->batch->count, err);
 }
 
 static enum status read_next_due(struct planning *p, struct error *err)
 {
     struct store_call call;
-    utc_us now;
+    struct next_due next;
+    instant sent = clock_now();
     enum status s = planning_call(p, &call, err);
     if (s == STATUS_OK) {
-        s = store_next_due(&call, &p->next_fire_at, &now, err);
+        s = store_next_due(&call, &next, err);
     }
     if (s == STATUS_OK) {
+        p->next_fire_at = next.at;
         p->next_known = true;
-        clock_read(p, now);
+        p->due_at = INSTANT_NEVER;
+        clock_read(p, (struct clock_reading){next.now, sent, clock_now()});
     }
     return s;
 }
@@ -337,7 +368,7 @@ static void result_finish(struct planning *p, struct planning_result *ret_result
         wake = instant_add_ms(now, RESTING_WAKE_MS);
     }
     wake = instant_min(wake, instant_min(p->look_at, p->answer_at));
-    wake = instant_min(wake, p->tend_at);
+    wake = instant_min(wake, instant_min(p->tend_at, planning_ahead_at(p)));
     wake = due_is_done(p, now) ? instant_min(wake, p->retention.at) : wake;
     p->result.wake_at = p->result.more ? now : wake;
     *ret_result = p->result;
@@ -374,6 +405,7 @@ enum status planning_prepare(struct planning *p, const struct authority *a, stru
     rest_clear(&p->zone_rest);
     p->changes_after[0] = '\0';
     p->hidden = false;
+    planning_ahead_forget(p);
     p->batch_limit = p->options.batch_schedules;
     p->burst_limit = BURST_FIRST;
     p->take_in_limit = PLAN_SCHEDULES_MAX;
@@ -442,6 +474,9 @@ enum status planning_step(struct planning *p, const struct authority *a, struct 
     }
     if (s == STATUS_OK && !p->result.more && due_is_done(p, clock_now())) {
         s = forget(p, err);
+    }
+    if (s == STATUS_OK && !p->result.more) {
+        s = planning_look_ahead(p, err);
     }
     if (s == STATUS_OK) {
         result_finish(p, ret_result);

@@ -8,6 +8,8 @@
 
 #include "authority.h"
 #include "clock.h"
+#include "clock_watch.h"
+#include "ident.h"
 #include "lease.h"
 #include "status.h"
 #include "store.h"
@@ -15,6 +17,7 @@
 struct planning;
 
 struct planning_options {
+    struct clock_watch *watch; /* borrowed; NULL: no clock is suspect */
     const char *scope;
     const struct lease *lease; /* borrowed; checked before every statement */
     const char *tz_directory;  /* NULL: the system's */
@@ -33,10 +36,12 @@ MUST_USE enum status planning_prepare(struct planning *p, const struct authority
                                       struct store *store, struct error *err);
 
 struct planning_result {
-    instant wake_at;  /* when the next step is wanted at the latest */
-    bool more;        /* work is left right now: call again after looking at events */
-    unsigned planned; /* occurrences made durable by this step */
-    bool outbox;      /* outbox rows were written: wake the relay */
+    instant wake_at;                /* when the next step is wanted at the latest */
+    bool more;                      /* work is left right now: call again after looking at events */
+    unsigned planned;               /* occurrences made durable by this step */
+    bool outbox;                    /* outbox rows were written: wake the relay */
+    bool leave;                     /* a handoff: the successor is ready */
+    char newest_job[UUID_TEXT_MAX]; /* of the last batch that made any; "": none did */
 };
 
 /* One bounded step of the loop: take changes in, plan what is due, tend jobs. After a NOTIFY pass

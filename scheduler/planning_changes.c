@@ -336,7 +336,7 @@ static enum status old_versions_plan(struct planning *p, struct change_pass *pas
                                      struct error *err)
 {
     enum status s = old_versions_read(p, pass, err);
-    plan_batch_clear(p->batch);
+    planning_batch_clear(p);
     for (size_t i = 0; i < p->due.count && s == STATUS_OK; i++) {
         size_t c = change_find(&p->changes, p->due.rows[i].schedule);
         if (c < p->changes.count && p->due.rows[i].step == p->changes.rows[c].step &&
@@ -346,7 +346,7 @@ static enum status old_versions_plan(struct planning *p, struct change_pass *pas
     }
     if (s == STATUS_OK && p->batch->count > 0) {
         uint64_t before = p->writes;
-        s = planning_write_batch(p, err);
+        s = planning_write_batch(p, 0, p->batch->count, err);
         p->result.more = p->result.more || p->writes > before;
     }
     /* Not answered for or moved on since: read again in the next pass. An ended version has no
@@ -427,9 +427,13 @@ static enum status take_in_collect(struct planning *p, struct change_pass *pass,
 static enum status changes_read(struct planning *p, struct error *err)
 {
     struct store_call call;
+    instant sent = clock_now();
     enum status s = planning_call(p, &call, err);
     if (s == STATUS_OK) {
         s = store_changes(&call, p->changes_after, &p->changes, err);
+    }
+    if (s == STATUS_OK && p->changes.count > 0) {
+        s = planning_clock_saw(p, p->changes.now, sent, err);
     }
     if (s != STATUS_OK) {
         return s;

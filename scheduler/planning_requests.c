@@ -97,6 +97,12 @@ static enum status request_answer(struct planning *p, const struct request_row *
         *ret_course = request_failed(p, q, &s, err);
         return s;
     }
+    if (answer.waits || answer.leaves) {
+        p->result.leave = p->result.leave || answer.leaves;
+        p->handing_over = true;
+        *ret_course = COURSE_LATER;
+        return STATUS_OK;
+    }
     if (answer.skipped) {
         rest_skip(&p->request_rest, q->id, clock_now());
         *ret_course = COURSE_LATER;
@@ -119,9 +125,16 @@ static enum status request_answer(struct planning *p, const struct request_row *
 static enum status requests_read(struct planning *p, size_t *ret_limit, struct error *err)
 {
     struct store_call call;
+    instant sent = clock_now();
     enum status s = planning_call(p, &call, err);
-    *ret_limit = REQUESTS_STEP_MAX + rest_count(&p->request_rest, clock_now());
-    return s == STATUS_OK ? store_pending_requests(&call, *ret_limit, p->requests, err) : s;
+    *ret_limit = REQUESTS_STEP_MAX + rest_count(&p->request_rest, sent);
+    if (s == STATUS_OK) {
+        s = store_pending_requests(&call, *ret_limit, p->requests, err);
+    }
+    if (s == STATUS_OK && p->requests->count > 0) {
+        s = planning_clock_saw(p, p->requests->rows[0].now, sent, err);
+    }
+    return s;
 }
 
 enum status planning_answer_requests(struct planning *p, bool *ret_more, struct error *err)
@@ -133,6 +146,7 @@ enum status planning_answer_requests(struct planning *p, bool *ret_more, struct 
     instant until = instant_add_ms(clock_now(), STEP_MS);
     size_t tried = 0;
     bool cut = false;
+    p->handing_over = false;
     for (size_t i = 0; s == STATUS_OK && i < p->requests->count && !cut; i++) {
         const struct request_row *q = &p->requests->rows[i];
         enum course course = COURSE_LATER;

@@ -39,6 +39,8 @@ struct planning {
     bool hidden;          /* something due is passed over for now, in the last plan_due */
     size_t batch_limit;   /* schedules a batch now: halved by a failure, doubled by a success */
     size_t burst_limit;   /* the same by another reason: small at first, see BURST_FIRST */
+    utc_us ahead_for;     /* the batch holds what is due at this instant; UTC_NONE: nothing ahead */
+    size_t ahead_written; /* entries of it that were sent */
     size_t take_in_limit; /* edits a take_in call, likewise */
     uint64_t writes;      /* batches written */
     struct accused accused;
@@ -49,6 +51,7 @@ struct planning {
     instant look_at; /* when changes are looked at again */
     instant looked_at; /* when they were last */
     instant answer_at; /* the same of requests */
+    bool handing_over; /* a handoff is going on */
     instant tend_at;
     instant tended_at;
     struct clock_reading beaten; /* by the last round that has beaten */
@@ -68,14 +71,41 @@ struct planning {
 MUST_USE enum status planning_call(struct planning *p, struct store_call *ret_call,
                                    struct error *err);
 
+/* A statement that was sent at `before` says what the database's clock shows: may anything be decided
+ * by it? Returns: OK; AGAIN: it is suspect, and the scope steps down. */
+MUST_USE enum status planning_clock_saw(struct planning *p, utc_us said, instant before,
+                                        struct error *err);
+
 /* The statement failed but the server is well: it waited for a lock, met a deadlock, or was slow.
  */
 bool planning_fault_is_a_wait(const struct error *err);
 
-/* Write the batch: one call, and on the fault of a row halves until the culprit stands alone and
- * gets its problem. Returns: OK (also when rows were skipped or blamed); FENCED; HELD; AGAIN;
- * TIMEOUT. */
-MUST_USE enum status planning_write_batch(struct planning *p, struct error *err);
+/* The batch serves what is due, edits, and looking ahead: emptied for one, it is lost to the
+ * others. */
+void planning_batch_clear(struct planning *p);
+
+/* Write entries [begin, end) of the batch: one call, and on the fault of a row halves until the
+ * culprit stands alone and gets its problem. Returns: OK (also when rows were skipped or blamed);
+ * FENCED; HELD; AGAIN; TIMEOUT. */
+MUST_USE enum status planning_write_batch(struct planning *p, size_t begin, size_t end,
+                                          struct error *err);
+
+/* Looking ahead (planning_ahead.c). When it is wanted, for one instant once: shortly before due_at;
+ * INSTANT_NEVER: not now. */
+instant planning_ahead_at(const struct planning *p);
+void planning_ahead_forget(struct planning *p);
+
+/* Where its time has come: read and compute into the batch what will be due. Returns: as store_due.
+ */
+MUST_USE enum status planning_look_ahead(struct planning *p, struct error *err);
+
+/* Asks the server. *ret_ready: the batch holds entries that are due and may be written as they are.
+ * Returns: as store_due. */
+MUST_USE enum status planning_ahead_check(struct planning *p, bool *ret_ready, struct error *err);
+
+/* Write the next `most` of them. *ret_more: some are left. Returns: as planning_write_batch. */
+MUST_USE enum status planning_ahead_write(struct planning *p, size_t most, bool *ret_more,
+                                          struct error *err);
 
 /* The same for the first `count` rows of p->take_in. ret_taken: how many were taken in. */
 MUST_USE enum status planning_write_take_in(struct planning *p, size_t count, size_t *ret_taken,

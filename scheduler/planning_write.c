@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "decision.h"
 #include "log.h"
 #include "scheduler_metrics.h"
 
@@ -21,6 +22,7 @@ enum status planning_call(struct planning *p, struct store_call *ret_call, struc
         .authority = p->authority,
         .deadline = instant_add_ms(now, p->options.statement_ms),
     };
+    decision_tell("plan", p->authority, now, p->options.lease);
     return STATUS_OK;
 }
 
@@ -197,16 +199,17 @@ static enum status ranges_write(struct planning *p, struct ranges *r, struct err
     return STATUS_OK;
 }
 
-/* All rows, as many a call as went well lately. */
-static enum status rows_write(struct planning *p, struct ranges *r, size_t count, struct error *err)
+/* Rows [begin, stop), as many a call as went well lately. */
+static enum status rows_write(struct planning *p, struct ranges *r, size_t begin, size_t stop,
+                              struct error *err)
 {
     enum status s = STATUS_OK;
-    for (size_t begin = 0; s == STATUS_OK && begin < count && p->calls < CALLS_MAX;) {
-        size_t end = count - begin < *r->limit ? count : begin + *r->limit;
+    while (s == STATUS_OK && begin < stop && p->calls < CALLS_MAX) {
+        size_t end = stop - begin < *r->limit ? stop : begin + *r->limit;
         ranges_push(r, begin, end);
         s = ranges_write(p, r, err);
         begin = end;
-        p->result.more = p->result.more || begin < count;
+        p->result.more = p->result.more || begin < stop;
     }
     return s;
 }
@@ -230,6 +233,7 @@ static enum status entries_write(struct planning *p, size_t begin, size_t end, s
 {
     struct store_call call;
     struct plan_written written;
+    written.newest_job[0] = '\0';
     enum status s = planning_call(p, &call, err);
     if (s == STATUS_OK) {
         s = store_plan_batch(&call, p->batch, begin, end, zone_set_version(p->zones), &written,
@@ -251,6 +255,9 @@ static enum status entries_write(struct planning *p, size_t begin, size_t end, s
         }
     }
     p->writes += written.rows.count > 0 ? 1 : 0;
+    if (written.newest_job[0] != '\0') {
+        memcpy(p->result.newest_job, written.newest_job, sizeof p->result.newest_job);
+    }
     p->result.planned += (unsigned)written.planned;
     p->result.outbox = p->result.outbox || written.planned > 0;
     p->may_wait = p->may_wait || written.planned > 0;
@@ -270,15 +277,21 @@ static enum status entry_blame(struct planning *p, size_t index, struct error *w
     return planning_blame(p, e->schedule, e->step, why->text, err);
 }
 
-enum status planning_write_batch(struct planning *p, struct error *err)
+void planning_batch_clear(struct planning *p)
+{
+    plan_batch_clear(p->batch);
+    planning_ahead_forget(p);
+}
+
+enum status planning_write_batch(struct planning *p, size_t begin, size_t end, struct error *err)
 {
     struct ranges r = {.write = entries_write,
                        .blame = entry_blame,
                        .name = entry_name,
                        .limit = &p->batch_limit,
                        .most = p->options.batch_schedules};
-    p->next_known = p->next_known && p->batch->count == 0;
-    return rows_write(p, &r, p->batch->count, err);
+    p->next_known = p->next_known && begin == end;
+    return rows_write(p, &r, begin, end, err);
 }
 
 static const char *take_in_name(const struct planning *p, size_t index)
@@ -350,7 +363,7 @@ enum status planning_write_take_in(struct planning *p, size_t count, size_t *ret
                        .most = PLAN_SCHEDULES_MAX};
     uint64_t before = p->writes;
     p->next_known = p->next_known && count == 0;
-    enum status s = rows_write(p, &r, count, err);
+    enum status s = rows_write(p, &r, 0, count, err);
     *ret_taken = (size_t)(p->writes - before);
     return s;
 }

@@ -110,18 +110,23 @@ static void due_rows_fill(const PGresult *r, struct due_rows *rows)
     }
 }
 
-enum status store_due(const struct store_call *call, size_t limit, size_t offset,
+enum status store_due(const struct store_call *call, struct due_page page,
                       struct due_rows *ret_rows, struct error *err)
 {
     char count[24];
     char skip[24];
-    (void)snprintf(count, sizeof count, "%zu", limit < ret_rows->max ? limit : ret_rows->max);
-    (void)snprintf(skip, sizeof skip, "%zu", offset);
-    const char *values[] = {call->authority->scope, count, skip};
+    char until[STORE_PG_TIME_MAX];
+    size_t limit = page.limit < ret_rows->max ? page.limit : ret_rows->max;
+    (void)snprintf(count, sizeof count, "%zu", limit);
+    (void)snprintf(skip, sizeof skip, "%zu", page.offset);
+    store_pg_time_format(page.until, until);
+    const char *values[] = {call->authority->scope, count, skip,
+                            utc_is_none(page.until) ? NULL : until};
     PGresult *r = NULL;
-    enum status s = store_pg_query(
-        call->store, "SELECT " DUE_COLUMNS " FROM reports.due($1, $2::integer, $3::integer)", 3,
-        values, call->deadline, &r, err);
+    enum status s = store_pg_query(call->store,
+                                   "SELECT " DUE_COLUMNS " FROM reports.due($1, $2::integer, "
+                                   "$3::integer, $4::timestamptz)",
+                                   4, values, call->deadline, &r, err);
     if (s == STATUS_OK) {
         due_rows_fill(r, ret_rows);
         PQclear(r);
@@ -212,17 +217,18 @@ enum status store_keys_taken(const struct store_call *call, const char *schedule
     return s;
 }
 
-enum status store_next_due(const struct store_call *call, utc_us *ret_next, utc_us *ret_now,
+enum status store_next_due(const struct store_call *call, struct next_due *ret_next,
                            struct error *err)
 {
     const char *values[] = {call->authority->scope};
     PGresult *r = NULL;
-    enum status s =
-        store_pg_query(call->store, "SELECT next_fire_at, database_now FROM reports.next_due($1)",
-                       1, values, call->deadline, &r, err);
+    enum status s = store_pg_query(
+        call->store, "SELECT next_fire_at, database_now, edited FROM reports.next_due($1)", 1,
+        values, call->deadline, &r, err);
     if (s == STATUS_OK) {
-        *ret_next = cell_time(r, 0, 0, NULL);
-        *ret_now = cell_time(r, 0, 1, NULL);
+        *ret_next = (struct next_due){.at = cell_time(r, 0, 0, NULL),
+                                      .now = cell_time(r, 0, 1, NULL),
+                                      .edited = store_pg_bool(r, 0, 2)};
         PQclear(r);
     }
     return s;

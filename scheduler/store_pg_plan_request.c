@@ -47,10 +47,13 @@ enum status store_answer_request(const struct store_call *call, const char *requ
         return s;
     }
     const char *verdict = PQgetvalue(r, 0, 0);
-    bool skipped = strcmp(verdict, "skipped") == 0;
-    s = skipped ? STATUS_OK : verdict_status(verdict, err);
+    const struct request_answer answer = {.skipped = strcmp(verdict, "skipped") == 0,
+                                          .waits = strcmp(verdict, "wait") == 0,
+                                          .leaves = strcmp(verdict, "leave") == 0};
+    bool open = answer.skipped || answer.waits || answer.leaves;
+    s = open ? STATUS_OK : verdict_status(verdict, err);
     if (s == STATUS_OK) {
-        ret_answer->skipped = skipped;
+        *ret_answer = answer;
         store_pg_text(r, 0, 1, ret_answer->text, sizeof ret_answer->text);
     }
     PQclear(r);

@@ -153,7 +153,8 @@ static enum status plan_batch_send(const struct store_call *call, struct arrays 
                                    const char *tzdata, PGresult **ret_result, struct error *err)
 {
     static const char sql[] =
-        "SELECT verdict, advanced, cardinality(advanced), planned FROM reports.plan_batch("
+        "SELECT verdict, advanced, cardinality(advanced), planned, newest_job FROM "
+        "reports.plan_batch("
         "$1, $2::bigint, $3::bigint, $4::uuid, $5::text[], $6::integer[], $7::bigint[], "
         "$8::timestamptz[], $9::timestamp[], $10::integer[], $11::timestamptz[], "
         "$12::timestamp[], $13::integer[], $14, $15::text[], $16::text[], $17::uuid[], "
@@ -198,6 +199,7 @@ enum status store_plan_batch(const struct store_call *call, const struct plan_ba
             struct written_names names = {.entries = &b->entries[begin], .count = end - begin};
             written_fill(&names, PQgetvalue(r, 0, 1), store_pg_int(r, 0, 2), &ret_written->rows);
             ret_written->planned = (int32_t)store_pg_int(r, 0, 3);
+            store_pg_text(r, 0, 4, ret_written->newest_job, sizeof ret_written->newest_job);
         }
         PQclear(r);
     }

@@ -57,9 +57,13 @@ struct due_rows {
     utc_us now; /* the database's; UTC_NONE when there are no rows */
 };
 
-/* Schedules with something due, oldest first, behind `offset` others. Returns: OK, AGAIN, TIMEOUT,
- * INVALID, CORRUPT. */
-MUST_USE enum status store_due(const struct store_call *call, size_t limit, size_t offset,
+struct due_page {
+    size_t limit, offset; /* behind `offset` others */
+    utc_us until;         /* also what will be due by then; UTC_NONE: only what is due now */
+};
+
+/* Schedules with something due, oldest first. Returns: OK, AGAIN, TIMEOUT, INVALID, CORRUPT. */
+MUST_USE enum status store_due(const struct store_call *call, struct due_page page,
                                struct due_rows *ret_rows, struct error *err);
 
 /* The same for named schedules, due or not, in any order. Returns: as store_due. */
@@ -79,9 +83,15 @@ MUST_USE enum status store_versions(const struct store_call *call,
                                     const struct versions_wanted *wanted, struct due_rows *ret_rows,
                                     struct error *err);
 
-/* When the next firing is due (UTC_NONE: none), and the time now. Returns: as store_due. */
-MUST_USE enum status store_next_due(const struct store_call *call, utc_us *ret_next,
-                                    utc_us *ret_now, struct error *err);
+struct next_due {
+    utc_us at; /* of the scope's next firing; UTC_NONE: none */
+    utc_us now;
+    bool edited; /* an edit of some schedule of the scope is not taken in */
+};
+
+/* Returns: as store_due. */
+MUST_USE enum status store_next_due(const struct store_call *call, struct next_due *ret_next,
+                                    struct error *err);
 
 /* The oldest edit of a schedule that was not taken in. */
 struct change_row {
@@ -192,7 +202,8 @@ MUST_USE enum status stored_rule_parse(const struct stored_rule *stored, struct 
 
 struct plan_written {
     struct written_rows rows;
-    int32_t planned; /* occurrences that are new */
+    char newest_job[UUID_TEXT_MAX]; /* of those it made; "": none */
+    int32_t planned;                /* occurrences that are new */
 };
 
 /* Write entries [begin, end) of the batch: occurrences, jobs, outbox rows, gaps and progress,
@@ -251,8 +262,10 @@ MUST_USE enum status store_pending_requests(const struct store_call *call, size_
                                             struct request_rows *ret_rows, struct error *err);
 
 struct request_answer {
-    bool skipped;    /* a row it needs is locked, or somebody has answered it: nothing was done */
-    char text[1024]; /* for people; "" when skipped */
+    bool skipped; /* a row it needs is locked, or somebody has answered it: nothing was done */
+    bool waits;   /* a handoff that is going on: ask again when notified, or soon */
+    bool leaves;  /* a handoff: drain and release now; the next leader answers */
+    char text[1024]; /* for people; "" when none of its answers are final */
 };
 
 /* Carry out one request of any kind and answer it in one transaction: done, refused, or expired.

@@ -6,7 +6,7 @@ SET ROLE report_owner;
 
 -- Reads. No locks: what is read here is checked again by compare-and-set when it is written.
 
-CREATE FUNCTION reports.due(p_scope text, p_limit integer, p_offset integer DEFAULT 0)
+CREATE FUNCTION reports.due(p_scope text, p_limit integer, p_offset integer DEFAULT 0, p_until timestamptz DEFAULT NULL)
 RETURNS TABLE (schedule text, version integer, step bigint, next_fire_at timestamptz, last_fire_at timestamptz,
                switched_at timestamptz, key_form text, kind text, rule text, time_zone text, anchor timestamptz,
                starts_at timestamptz, ends_at timestamptz, misfire text, misfire_max integer, misfire_age_us bigint,
@@ -22,7 +22,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET e
       -- The sub-select makes the time a bound of the index scan; a bare volatile call would be a
       -- filter over every schedule of the scope.
       FROM (SELECT * FROM reports.schedule_progress q
-             WHERE q.scope = p_scope AND q.next_fire_at <= (SELECT clock_timestamp())
+             WHERE q.scope = p_scope AND q.next_fire_at <= (SELECT coalesce(p_until, clock_timestamp()))
              ORDER BY q.next_fire_at LIMIT p_limit OFFSET p_offset) p
       -- OFFSET 0 keeps it a look-up for each row: the planner cannot know the limit, and would hash
       -- every version there is.
@@ -30,7 +30,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET e
                           WHERE w.schedule = p.schedule AND w.version = p.version OFFSET 0) v
      ORDER BY p.next_fire_at
 $$;
-COMMENT ON FUNCTION reports.due(text, integer, integer) IS 'Schedules with something due, oldest first (p_offset: behind those that cannot be planned now), with the version that is in force; edited: that may be over, its edit comes first.';
+COMMENT ON FUNCTION reports.due(text, integer, integer, timestamptz) IS 'Schedules with something due, or due by p_until, oldest first (p_offset: behind those that cannot be planned now), with the version that is in force; edited: that may be over, its edit comes first.';
 
 -- The same row for named schedules, due or not: before an edit is taken in, the version in force
 -- plans what was due under it. Ended ones are left out.
@@ -83,13 +83,14 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION reports.keys_taken(text, text[]) IS 'Which of the keys an occurrence of the schedule has, by position from 1.';
 
-CREATE FUNCTION reports.next_due(p_scope text, OUT next_fire_at timestamptz, OUT database_now timestamptz)
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION reports.next_due(p_scope text, OUT next_fire_at timestamptz, OUT database_now timestamptz, OUT edited boolean)
+-- enable_seqscan: see due.
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
     SELECT (SELECT q.next_fire_at FROM reports.schedule_progress q
              WHERE q.scope = p_scope AND q.next_fire_at IS NOT NULL ORDER BY q.next_fire_at LIMIT 1),
-           clock_timestamp()
+           clock_timestamp(), EXISTS (SELECT FROM reports.schedule_change c WHERE c.scope = p_scope)
 $$;
-COMMENT ON FUNCTION reports.next_due(text) IS 'When the scope''s next firing is due, and the time now.';
+COMMENT ON FUNCTION reports.next_due(text) IS 'When the scope''s next firing is due, the time now, and whether an edit is not taken in.';
 
 -- One row a schedule with edits not taken in: the oldest of them with its version, and the progress that
 -- is (NULLs: none yet). The leader goes one version at a time: it plans what was due before the edit
@@ -249,7 +250,7 @@ CREATE FUNCTION reports.plan_batch(
     f_business_date date[], f_window_start timestamptz[], f_cause text[],
     g_schedule text[], g_from timestamptz[], g_to timestamptz[], g_from_key text[], g_to_key text[], g_firings bigint[],
     g_reason text[],
-    OUT verdict text, OUT advanced text[], OUT planned integer)
+    OUT verdict text, OUT advanced text[], OUT planned integer, OUT newest_job uuid)
 -- enable_seqscan: see take_in. plan_cache_mode: for short arrays the statement was planned anew in each call,
 -- which took longer than its work.
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off
@@ -400,9 +401,10 @@ BEGIN
     )
     SELECT (SELECT coalesce(array_agg(schedule), '{}') FROM moved), (SELECT count(*) FROM made),
            (SELECT coalesce(bool_or(j.waits_for IS NOT NULL), false) FROM job j),
+           (SELECT m.job_id FROM made m ORDER BY m.job_id DESC LIMIT 1),
            ARRAY(SELECT DISTINCT ON (j.schedule) j.id FROM job j WHERE j.overlap = 'replace'
                   ORDER BY j.schedule, j.run_after DESC, j.id DESC)
-      INTO advanced, planned, some_wait, newest;
+      INTO advanced, planned, some_wait, newest_job, newest;
     IF cardinality(newest) > 0 THEN
         PERFORM reports.replace_jobs(p_scope, newest);
     END IF;
@@ -412,7 +414,7 @@ BEGIN
     verdict := 'ok';
 END
 $$;
-COMMENT ON FUNCTION reports.plan_batch(text, bigint, bigint, uuid, text[], integer[], bigint[], timestamptz[], timestamp[], integer[], timestamptz[], timestamp[], integer[], text, text[], text[], uuid[], timestamptz[], timestamp[], integer[], date[], timestamptz[], text[], text[], timestamptz[], timestamptz[], text[], text[], bigint[], text[]) IS 'Writes one planned batch; ok, fenced or held.';
+COMMENT ON FUNCTION reports.plan_batch(text, bigint, bigint, uuid, text[], integer[], bigint[], timestamptz[], timestamp[], integer[], timestamptz[], timestamp[], integer[], text, text[], text[], uuid[], timestamptz[], timestamp[], integer[], date[], timestamptz[], text[], text[], timestamptz[], timestamptz[], text[], text[], bigint[], text[]) IS 'Writes one planned batch; ok, fenced or held. newest_job: the newest it made, for the high-water mark.';
 
 -- A schedule that cannot be planned: nothing of it fires until its owner mends it.
 CREATE FUNCTION reports.mark_problem(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid,
@@ -438,7 +440,7 @@ $$;
 COMMENT ON FUNCTION reports.mark_problem(text, bigint, bigint, uuid, text, bigint, text) IS 'Takes a schedule out of planning with a readable reason; changed: it moved on, or its row is locked.';
 
 GRANT EXECUTE ON FUNCTION
-    reports.due(text, integer, integer),
+    reports.due(text, integer, integer, timestamptz),
     reports.progress_of(text, text[]),
     reports.versions_of(text, text[], boolean, integer),
     reports.keys_taken(text, text[]),

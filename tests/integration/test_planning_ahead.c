@@ -1,0 +1,148 @@
+/* What is due next is read and computed before its instant, and is planned as if it had not been.
+ */
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fixture_leader.h"
+
+#define SCHEDULES 300 /* more than the first call of a burst takes */
+
+static const char SOON[] = "SELECT (min(next_fire_at) <= clock_timestamp() + interval '%s')::text "
+                           "FROM reports.schedule_progress";
+
+/* Daily schedules, all next due at one instant, soon; taken in and read ahead: nothing of them is
+ * due yet. `misfire`: policy. */
+static void look_ahead(struct leader *l, int count, const char *misfire)
+{
+    (void)fixture_sql("INSERT INTO reports.schedule (name, report, kind, rule, anchor, misfire, "
+                      "misfire_grace) SELECT 's' || n, 'nothing', 'interval', '1 day', "
+                      "now() + interval '3 seconds', '%s', '1 second' FROM "
+                      "generate_series(0, %d - 1) n",
+                      misfire, count);
+    *l = leader_make();
+    leader_prepare(l);
+    struct planning_result r = {.more = true};
+    char soon[160];
+    (void)snprintf(soon, sizeof soon, SOON, "200 milliseconds");
+    while (strcmp(fixture_sql("%s", soon), "true") != 0) {
+        (void)poll(NULL, 0, r.more ? 0 : instant_poll_timeout(clock_now(), r.wake_at));
+        assert_int_equal(leader_step(l, false, &r), STATUS_OK);
+        assert_int_equal(r.planned, 0);
+    }
+    assert_int_equal(leader_step(l, false, &r), STATUS_OK); /* if it was not looked ahead yet */
+    assert_int_equal(r.planned, 0);
+}
+
+static void wait_for_the_instant(const char *and_more)
+{
+    (void)fixture_sql("SELECT pg_sleep_until(min(next_fire_at) + interval '%s') FROM "
+                      "reports.schedule_progress",
+                      and_more);
+}
+
+static void
+test_what_was_read_ahead_is_planned_at_its_instant_without_reading_it_again(void **state)
+{
+    (void)state;
+    struct leader l;
+    look_ahead(&l, SCHEDULES, "run_all");
+    /* Who reads these now can plan nothing. */
+    (void)fixture_sql("UPDATE reports.schedule_version SET rule = 'nonsense'");
+    wait_for_the_instant("0");
+    struct planning_result r = {.more = true};
+    unsigned planned = 0;
+    for (unsigned steps = 0; steps < 2; steps++) {
+        assert_int_equal(leader_step(&l, false, &r), STATUS_OK);
+        planned += r.planned;
+        assert_true(r.outbox);
+    }
+    assert_int_equal(planned, SCHEDULES);
+    assert_int_equal(fixture_count("SELECT count(*) FROM reports.schedule_progress WHERE problem "
+                                   "IS NULL AND next_fire_at = last_fire_at + interval '1 day'"),
+                     SCHEDULES);
+    assert_int_equal(
+        fixture_count("SELECT count(*) FROM reports.occurrence o JOIN reports.outbox x USING "
+                      "(job_id) WHERE o.cause = 'schedule' AND o.planned_at >= o.scheduled_for"),
+        SCHEDULES);
+    assert_int_equal(leader_settle(&l), 0);
+    leader_leave(&l);
+}
+
+static void test_an_edit_after_the_look_ahead_is_seen_before_the_firing(void **state)
+{
+    (void)state;
+    struct leader l;
+    look_ahead(&l, 2, "run_all");
+    (void)fixture_sql("UPDATE reports.schedule SET paused = true WHERE name = 's1'");
+    wait_for_the_instant("0"); /* and its NOTIFY is lost */
+    assert_true(leader_step_until(&l, "SELECT count(*) FROM reports.schedule_change", "0", 10000));
+    (void)leader_settle(&l);
+    assert_string_equal(fixture_sql("SELECT string_agg(schedule, ' ') FROM reports.occurrence"),
+                        "s0");
+    leader_leave(&l);
+}
+
+static void test_a_schedule_that_moved_on_after_the_look_ahead_is_planned_as_it_is_now(void **state)
+{
+    (void)state;
+    struct leader l;
+    look_ahead(&l, 2, "run_all");
+    (void)fixture_sql("UPDATE reports.schedule_progress SET step = step + 1, next_fire_at = "
+                      "next_fire_at + interval '1 day' WHERE schedule = 's1'");
+    wait_for_the_instant("0");
+    (void)leader_settle(&l);
+    assert_string_equal(fixture_sql("SELECT string_agg(schedule, ' ') FROM reports.occurrence"),
+                        "s0");
+    leader_leave(&l);
+}
+
+static void
+test_a_firing_that_was_missed_after_the_look_ahead_follows_the_misfire_policy(void **state)
+{
+    (void)state;
+    struct leader l;
+    look_ahead(&l, 2, "skip");
+    wait_for_the_instant("1100 milliseconds");
+    (void)leader_settle(&l);
+    assert_int_equal(fixture_count("SELECT count(*) FROM reports.occurrence"), 0);
+    assert_int_equal(
+        fixture_count(
+            "SELECT sum(firings) FROM reports.schedule_gap WHERE reason = 'misfire_skip'"),
+        2);
+    leader_leave(&l);
+}
+
+static void test_a_hold_after_the_look_ahead_stops_the_firing(void **state)
+{
+    (void)state;
+    struct leader l;
+    look_ahead(&l, 2, "run_all");
+    (void)fixture_sql("INSERT INTO reports.hold (scope, reason) VALUES ('main', 'test')");
+    wait_for_the_instant("0");
+    struct planning_result r;
+    assert_int_equal(leader_step(&l, false, &r), STATUS_HELD);
+    assert_int_equal(fixture_count("SELECT count(*) FROM reports.occurrence"), 0);
+    leader_leave(&l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(
+            test_what_was_read_ahead_is_planned_at_its_instant_without_reading_it_again),
+        cmocka_unit_test(test_an_edit_after_the_look_ahead_is_seen_before_the_firing),
+        cmocka_unit_test(
+            test_a_schedule_that_moved_on_after_the_look_ahead_is_planned_as_it_is_now),
+        cmocka_unit_test(
+            test_a_firing_that_was_missed_after_the_look_ahead_follows_the_misfire_policy),
+        cmocka_unit_test(test_a_hold_after_the_look_ahead_stops_the_firing),
+    };
+    return fixture_plan_run("test_planning_ahead", tests, sizeof tests / sizeof tests[0], NULL);
+}
