@@ -44,8 +44,9 @@ static enum exit_code job_select(struct session *s, const char *text, struct tab
 enum exit_code job_command(struct invocation *in)
 {
     static const char attempts[] =
-        "SELECT attempt, outcome, started_at, ran_s, worker, worker_id AS \"worker_id-\","
-        " exit_code, ended_at AS \"ended_at-\", error FROM reports.v_attempt WHERE job_id = $1"
+        "SELECT attempt, outcome, started_at, ran_s, error, exit_code AS \"exit_code?\","
+        " worker AS \"worker?\", worker_id AS \"worker_id-\", ended_at AS \"ended_at-\" FROM "
+        "reports.v_attempt WHERE job_id = $1"
         " ORDER BY attempt";
     static const char artifacts[] =
         "SELECT attempt, store, path, size_bytes, row_count AS rows, media_type, sha256,"
@@ -54,7 +55,7 @@ enum exit_code job_command(struct invocation *in)
     struct section sections[] = {
         {.key = "job", .facts = true},
         {.key = "attempts", .title = "FINISHED ATTEMPTS", .empty = "none"},
-        {.key = "artifacts", .title = "ARTIFACTS", .empty = "none"},
+        {.key = "artifacts", .title = "ARTIFACTS", .empty = "none", .blocks = true},
     };
     enum exit_code code = session_open(in, &s);
     if (code == EXIT_DONE) {

@@ -42,9 +42,10 @@ static enum exit_code list_run(struct invocation *in, const struct list *list)
 enum exit_code leaders_command(struct invocation *in)
 {
     static const char sql[] =
-        "SELECT scope, state, leader, incarnation AS \"incarnation-\", generation,"
+        "SELECT scope, state, leader, incarnation AS \"incarnation-\","
         " since_at AS \"since_at~\", beat_at AS \"beat_at~\", held, release_reason,"
-        " refused_writes FROM reports.v_scope ORDER BY scope LIMIT $1";
+        " generation AS \"generation?\", refused_writes AS \"refused_writes|REFUSED?\""
+        " FROM reports.v_scope ORDER BY scope LIMIT $1";
     char limit[24];
     session_limit(in, limit);
     const char *values[] = {limit};
@@ -58,23 +59,27 @@ enum exit_code leaders_command(struct invocation *in)
 enum exit_code schedules_command(struct invocation *in)
 {
     static const char all[] =
-        "SELECT name, scope AS \"scope\", kind, rule, time_zone, paused, paused_since_at AS"
-        " \"paused_since_at-\", pause_reason AS \"pause_reason-\","
-        " next_fire_at AS \"next_fire_at~\", next_nominal AS next_local, report,"
-        " last_key, last_state, queue AS \"queue-\", owner AS \"owner-\", version AS \"version-\","
-        " last_fire_at AS \"last_fire_at-\", problem, problem_since_at AS \"problem_since_at-\""
+        "SELECT name, rule, next_fire_at AS \"next_fire_at~\", last_state, paused, problem,"
+        " time_zone AS \"time_zone?\", scope AS \"scope?\", last_key AS \"last_key?\","
+        " report AS \"report?\", next_nominal AS \"next_local?\", kind AS \"kind?\","
+        " paused_since_at AS \"paused_since_at-\", pause_reason AS \"pause_reason-\","
+        " queue AS \"queue-\", owner AS \"owner-\", version AS \"version-\","
+        " last_fire_at AS \"last_fire_at-\", problem_since_at AS \"problem_since_at-\""
         " FROM reports.v_schedule WHERE ($2::text IS NULL OR scope = $2)"
         " ORDER BY name LIMIT $1";
     static const char resting[] =
-        "SELECT name, scope, paused AS \"paused-\", paused_since_at AS \"paused_since_at~\","
-        " pause_reason, kind, rule, time_zone, report, last_key, last_state, owner"
-        " FROM reports.v_schedule WHERE ($2::text IS NULL OR scope = $2) AND paused"
+        "SELECT name, paused_since_at AS \"paused_since_at~\", pause_reason, last_state, rule,"
+        " paused AS \"paused-\", owner AS \"owner?\", scope AS \"scope?\","
+        " time_zone AS \"time_zone?\", last_key AS \"last_key?\", report AS \"report?\","
+        " kind AS \"kind?\" FROM reports.v_schedule WHERE ($2::text IS NULL OR scope = $2) AND "
+        "paused"
         " ORDER BY name LIMIT $1";
     /* Through the progress rows' own index: among a million schedules the broken ones are few. */
     static const char broken[] =
-        "SELECT v.name, v.scope, v.kind, v.rule, v.time_zone,"
-        " v.problem_since_at AS \"since_at~\", v.problem, v.report AS \"report-\","
-        " v.owner FROM (SELECT p.schedule FROM reports.schedule_progress p"
+        "SELECT v.name, v.problem_since_at AS \"since_at~\", v.problem, v.owner AS \"owner?\","
+        " v.rule AS \"rule?\", v.time_zone AS \"time_zone?\", v.scope AS \"scope?\","
+        " v.kind AS \"kind?\", v.report AS \"report-\" FROM (SELECT p.schedule FROM "
+        "reports.schedule_progress p"
         "  WHERE p.problem IS NOT NULL AND ($2::text IS NULL OR p.scope = $2)"
         "  UNION SELECT c.schedule FROM reports.schedule_change c"
         "  WHERE c.made_at < now() - interval '5 seconds' AND ($2::text IS NULL OR c.scope = $2)) x"
@@ -100,15 +105,16 @@ enum exit_code schedules_command(struct invocation *in)
 }
 
 static const char job_list[] =
-    "SELECT id, schedule, occurrence_key AS key, state AS \"state-\","
+    "SELECT id AS \"id-\", schedule, occurrence_key AS key, state AS \"state-\","
     " concat_ws(' for ', state, waits_for) AS \"state!\", waits_for AS \"waits_for-\","
     " attempt || '/' || max_attempts AS \"attempt!\", attempt AS \"attempt-\", max_attempts AS "
-    "\"max_attempts-\", scheduled_for,"
-    " ran_s, CASE WHEN state IN ('waiting', 'queued', 'retry_wait') THEN run_after END"
-    " AS \"run_after~\", worker, queue AS \"queue-\", priority AS \"priority-\","
+    "\"max_attempts-\", ran_s, CASE WHEN state IN ('waiting', 'queued', 'retry_wait') THEN"
+    " run_after END AS \"run_after~?\","
+    " CASE WHEN length(error) > 100 THEN left(error, 97) || '...' ELSE error END AS \"error!\","
+    " worker AS \"worker?\", scheduled_for AS \"scheduled_for?\", id AS \"id!?\","
+    " queue AS \"queue-\", priority AS \"priority-\","
     " report AS \"report-\", cause AS \"cause-\", created_at AS \"created_at-\","
     " claimed_at AS \"claimed_at-\", finished_at AS \"finished_at-\","
-    " CASE WHEN length(error) > 100 THEN left(error, 97) || '...' ELSE error END AS \"error!\","
     " error AS \"error-\" FROM reports.v_job"
     " WHERE ($2::reports.job_state IS NULL OR state = $2)"
     /* The words of a partial index: failures are found among any number of successes. */
@@ -179,9 +185,10 @@ enum exit_code jobs_command(struct invocation *in)
 enum exit_code workers_command(struct invocation *in)
 {
     static const char sql[] =
-        "SELECT name, pid, state, running, slots, array_to_string(queues, ' ') AS queues, version,"
-        " started_at AS \"started_at~\", heartbeat_at AS \"heartbeat_at~\","
-        " stopped_at AS \"stopped_at~\", id FROM reports.v_worker"
+        "SELECT name, state, running, slots, array_to_string(queues, ' ') AS queues,"
+        " heartbeat_at AS \"heartbeat_at~\", started_at AS \"started_at~\","
+        " stopped_at AS \"stopped_at~?\", pid AS \"pid?\", version AS \"version?\", id AS \"id?\""
+        " FROM reports.v_worker"
         " WHERE $2::boolean OR stopped_at IS NULL OR stopped_at > now() - interval '1 day'"
         " ORDER BY stopped_at IS NOT NULL, name, started_at DESC LIMIT $1";
     char limit[24];
@@ -197,8 +204,9 @@ enum exit_code events_command(struct invocation *in)
 {
     static const char diary[] =
         "SELECT to_char(at, 'YYYY-MM-DD HH24:MI:SS.MS\"Z\"') AS \"at!\", at AS \"at-\", scope, "
-        "event, member, reason, detail, incarnation AS \"incarnation-\","
-        " generation FROM reports.v_leadership_event WHERE ($2::text IS NULL OR scope = $2)"
+        "event, member, reason AS \"reason?\", detail, incarnation AS \"incarnation-\","
+        " generation AS \"generation?\" FROM reports.v_leadership_event WHERE ($2::text IS NULL OR "
+        "scope = $2)"
         " ORDER BY id DESC LIMIT $1";
     static const char refused[] =
         "SELECT to_char(at, 'YYYY-MM-DD HH24:MI:SS.MS\"Z\"') AS \"at!\", at AS \"at-\", scope, "
@@ -224,12 +232,14 @@ enum exit_code outbox_command(struct invocation *in)
         " AS \"messages#\", oldest_at AS \"oldest_at~\", dead FROM reports.v_outbox_load"
         " WHERE $1::text IS NULL OR scope = $1 ORDER BY scope";
     static const char waiting[] =
-        "SELECT scope, id, schedule, occurrence_key AS key, queue, dispatch_number,"
-        " created_at AS \"created_at~\", generation, job_id FROM reports.v_outbox"
+        "SELECT scope, schedule, occurrence_key AS key, queue, created_at AS \"created_at~\","
+        " dispatch_number AS \"dispatch_number|DISPATCH?\", id AS \"id?\","
+        " generation AS \"generation?\", job_id AS \"job_id?\" FROM reports.v_outbox"
         " WHERE $2::text IS NULL OR scope = $2 ORDER BY scope, id LIMIT $1";
     static const char dead[] =
-        "SELECT scope, id, schedule, occurrence_key AS key, buried_at AS \"buried_at~\", reason,"
-        " job_id FROM reports.v_outbox_dead WHERE $2::text IS NULL OR scope = $2"
+        "SELECT scope, schedule, occurrence_key AS key, buried_at AS \"buried_at~\", reason,"
+        " id AS \"id?\", job_id AS \"job_id?\" FROM reports.v_outbox_dead WHERE $2::text IS NULL "
+        "OR scope = $2"
         " ORDER BY scope, id DESC LIMIT $1";
     const char *values[] = {command_text(in, "--limit"), command_text(in, "--scope")};
     struct session s;

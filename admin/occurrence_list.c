@@ -38,10 +38,11 @@ enum exit_code occurrence_list_make(struct session *s, const struct occurrence_r
                                     struct table **ret_table)
 {
     static const char sql[] =
-        "SELECT schedule, occurrence_key AS key, scheduled_for, nominal_local AS local, cause,"
-        " state, attempt, planned_after_s, version AS \"version-\","
-        " generation AS \"generation-\", planned_at AS \"planned_at-\","
-        " finished_at AS \"finished_at-\", business_date::text AS \"business_date-\", job_id"
+        "SELECT schedule, occurrence_key AS key, state, attempt, cause, scheduled_for,"
+        " planned_after_s AS \"planned_after_s?\", nominal_local AS \"local?\", job_id AS "
+        "\"job_id?\","
+        " version AS \"version-\", generation AS \"generation-\", planned_at AS \"planned_at-\","
+        " finished_at AS \"finished_at-\", business_date::text AS \"business_date-\""
         " FROM reports.v_occurrence WHERE ($2::text IS NULL OR schedule = $2)"
         " AND scheduled_for >= $3 AND scheduled_for < $4"
         " ORDER BY scheduled_for DESC, schedule, occurrence_key LIMIT $1";

@@ -39,7 +39,8 @@ static const struct query queries[] = {
      "SELECT version, concat_ws(', ', CASE WHEN in_force THEN 'in force' END,"
      " CASE WHEN ended THEN 'deleted' WHEN paused THEN 'paused' END) AS \"state!\","
      " in_force AS \"in_force-\", ended AS \"ended-\", paused AS \"paused-\", effective_from,"
-     " recorded_by, change_reason AS reason, kind, rule, time_zone, report, queue FROM "
+     " rule, time_zone, change_reason AS reason, recorded_by AS \"recorded_by|BY\","
+     " report AS \"report?\", queue AS \"queue?\", kind AS \"kind?\" FROM "
      "reports.v_schedule_version WHERE schedule = $1"
      " ORDER BY version DESC LIMIT 5"},
 };

@@ -1,6 +1,7 @@
 #include "session.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -152,31 +153,51 @@ static struct table_view view_of(const struct session *s)
 {
     struct winsize size = {0};
     int fd = fileno(s->in->out);
-    bool terminal = isatty(fd) == 1 && ioctl(fd, TIOCGWINSZ, &size) == 0;
+    bool terminal = !s->in->wide && isatty(fd) == 1 && ioctl(fd, TIOCGWINSZ, &size) == 0;
     return (struct table_view){
         .to = s->in->out, .now = s->now, .width = terminal ? size.ws_col : 0};
 }
 
-static void section_print_text(const struct session *s, const struct section *c, bool first)
+static void section_print_text(const struct section *c, const struct table_view *view, bool first)
 {
-    struct table_view view = view_of(s);
     bool empty = table_rows(c->table) == 0;
     if (empty && c->empty == NULL) {
         return;
     }
     if (!first) {
-        (void)putc('\n', view.to);
+        (void)putc('\n', view->to);
     }
     if (c->title != NULL) {
-        (void)fprintf(view.to, "%s\n", c->title);
+        (void)fprintf(view->to, "%s\n", c->title);
     }
     if (empty) {
-        (void)fprintf(view.to, "%s\n", c->empty);
-    } else if (c->facts) {
-        table_print_facts(c->table, &view);
+        table_print_text(c->empty, view);
+    } else if (c->facts || c->blocks) {
+        table_print_facts(c->table, view);
     } else {
-        table_print_rows(c->table, &view);
+        table_print_rows(c->table, view);
     }
+}
+
+/* What the terminal was too narrow for is told, and where it can be seen. */
+static void page_print_text(const struct session *s, const struct section *sections, size_t count)
+{
+    struct table_view view = view_of(s);
+    char *left_out = NULL;
+    size_t size = 0;
+    bool first = true;
+    view.left_out = open_memstream(&left_out, &size);
+    for (size_t i = 0; i < count; i++) {
+        section_print_text(&sections[i], &view, first);
+        first = first && table_rows(sections[i].table) == 0 && sections[i].empty == NULL;
+    }
+    if (view.left_out != NULL && fclose(view.left_out) == 0 && size > 0) {
+        (void)fflush(s->in->out);
+        (void)fprintf(s->in->errors,
+                      "reportctl: left out for want of room: %s; -o wide shows all\n",
+                      left_out + 2);
+    }
+    free(left_out);
 }
 
 static void page_print_json(const struct section *sections, size_t count, FILE *to)
@@ -193,14 +214,9 @@ static void page_print_json(const struct section *sections, size_t count, FILE *
 void session_print(const struct session *s, const struct section *sections, size_t count)
 {
     switch (s->in->format) {
-    case OUTPUT_TABLE: {
-        bool first = true;
-        for (size_t i = 0; i < count; i++) {
-            section_print_text(s, &sections[i], first);
-            first = first && table_rows(sections[i].table) == 0 && sections[i].empty == NULL;
-        }
+    case OUTPUT_TABLE:
+        page_print_text(s, sections, count);
         break;
-    }
     case OUTPUT_JSON:
         if (count == 1) {
             table_print_json(sections[0].table, sections[0].facts, 0, s->in->out);

@@ -40,6 +40,7 @@ struct section {
     struct table *table;
     const char *empty; /* printed when there are no rows; NULL: the section is left out then */
     bool facts;        /* the first row as name and value; a JSON object */
+    bool blocks;       /* the same on a terminal for each row; a JSON array */
 };
 
 /* The whole answer of a command: one section alone is a bare array (or object) in JSON. */

@@ -19,12 +19,12 @@ static const struct part parts[] = {
      "SELECT kind, subject, since_at AS \"since_at~\", problem, remedy FROM reports.v_problem"
      " ORDER BY place, since_at LIMIT 20"},
     {"scopes", "SCOPES", "none: insert one into reports.scope", false,
-     "SELECT scope, state, leader, generation, since_at AS \"since_at~\", beat_at AS \"beat_at~\","
-     " schedules || CASE WHEN schedules = 100000 THEN '+' ELSE '' END AS \"schedules#\","
-     " next_fire_at AS \"next_fire_at~\", due_lag_s,"
-     " changes_waiting AS \"edits_waiting|EDITS\", requests_waiting AS "
-     "\"requests_waiting|REQUESTS\","
-     " refused_writes AS \"refused_writes|REFUSED\", held FROM reports.v_scope ORDER BY scope "
+     "SELECT scope, state, leader, since_at AS \"since_at~\", beat_at AS \"beat_at~\", held,"
+     " due_lag_s, next_fire_at AS \"next_fire_at~\", changes_waiting AS \"edits_waiting|EDITS?\","
+     " requests_waiting AS \"requests_waiting|REQUESTS?\","
+     " schedules || CASE WHEN schedules = 100000 THEN '+' ELSE '' END AS \"schedules#?\","
+     " refused_writes AS \"refused_writes|REFUSED?\", generation AS \"generation?\" FROM "
+     "reports.v_scope ORDER BY scope "
      "LIMIT 100"},
     {"jobs", "JOBS", NULL, false,
      "SELECT state, jobs || CASE WHEN capped THEN '+' ELSE '' END AS \"jobs#\","
@@ -36,8 +36,9 @@ static const struct part parts[] = {
      "SELECT scope, messages || CASE WHEN messages = 100000 THEN '+' ELSE '' END AS \"messages#\","
      " oldest_at AS \"oldest_at~\", dead FROM reports.v_outbox_load ORDER BY scope LIMIT 100"},
     {"workers", "WORKERS", "none", false,
-     "SELECT name, pid, state, running, slots, array_to_string(queues, ' ') AS queues,"
-     " started_at AS \"started_at~\", heartbeat_at AS \"heartbeat_at~\" FROM reports.v_worker"
+     "SELECT name, state, running, slots, array_to_string(queues, ' ') AS queues,"
+     " heartbeat_at AS \"heartbeat_at~\", started_at AS \"started_at~\", pid AS \"pid?\" FROM "
+     "reports.v_worker"
      /* Who ended in order is no news; who was found dead is, for a day. */
      " WHERE stopped_at IS NULL OR (state = 'dead' AND stopped_at > now() - interval '1 day')"
      " ORDER BY stopped_at IS NOT NULL, name, started_at DESC LIMIT 100"},

@@ -55,13 +55,15 @@ static enum column_kind kind_of(Oid type, const char *name)
     }
 }
 
+#define MARKS "~!-#?" /* store_admin.h */
+
 static struct column column_of(const PGresult *r, int c)
 {
     struct column column = {.show = SHOW_ALWAYS};
     const char *name = PQfname(r, c);
     size_t n = strcspn(name, "|");
     if (name[n] == '|') {
-        size_t title = strcspn(name + n + 1, "~!-#");
+        size_t title = strcspn(name + n + 1, MARKS);
         (void)snprintf(column.title, sizeof column.title, "%.*s", (int)title, name + n + 1);
         (void)snprintf(column.name, sizeof column.name, "%.*s%s", (int)n, name,
                        name + n + 1 + title);
@@ -70,7 +72,7 @@ static struct column column_of(const PGresult *r, int c)
     }
     n = strlen(column.name);
     bool number = false;
-    for (; n > 1 && strchr("~!-#", column.name[n - 1]) != NULL; n--) {
+    for (; n > 1 && strchr(MARKS, column.name[n - 1]) != NULL; n--) {
         switch (column.name[n - 1]) {
         case '~':
             column.show = SHOW_AGE;
@@ -80,6 +82,9 @@ static struct column column_of(const PGresult *r, int c)
             break;
         case '-':
             column.show = SHOW_PROGRAMS;
+            break;
+        case '?':
+            column.spare = true;
             break;
         default:
             number = true;
@@ -127,6 +132,12 @@ enum status store_admin_select(struct store *store, const char *sql, int count,
     }
     *ret_table = t;
     return STATUS_OK;
+}
+
+enum status store_admin_identify(struct store *store, struct store_identity *known,
+                                 instant deadline, struct error *err)
+{
+    return store_pg_identify(store, known, deadline, err);
 }
 
 /* ---- scripts ---- */

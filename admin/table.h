@@ -45,6 +45,7 @@ struct column {
     char title[32]; /* the terminal's heading; "": made from the name */
     enum column_kind kind;
     enum column_show show;
+    bool spare; /* shown on a terminal if there is room; what comes first has it first */
 };
 
 #define TABLE_COLUMNS_MAX 40
@@ -81,13 +82,17 @@ void table_cut(struct table *t, size_t rows);
 struct table_view {
     FILE *to;
     utc_us now; /* the database's clock, for ages */
-    int width;  /* of the terminal: prose wraps at words to fit; 0: lines are as long as they are */
+    int width; /* of the terminal: prose wraps at words to fit, spare columns give way; 0: lines are
+                  as long as they are */
+    FILE *left_out; /* gets ", HEADING" for each column that gave way and had values; may be NULL */
 };
 
 /* Aligned columns under headings. */
 void table_print_rows(const struct table *t, const struct table_view *view);
-/* The first row as "name   value" lines; no values are left out. */
+/* Each row as "name   value" lines, an empty line between rows; what has no value is left out. */
 void table_print_facts(const struct table *t, const struct table_view *view);
+/* A sentence that stands in a table's place, wrapped to the terminal. */
+void table_print_text(const char *text, const struct table_view *view);
 /* RFC 4180 with a header line. */
 void table_print_csv(const struct table *t, FILE *to);
 /* An array of objects, or the first row as an object. */

@@ -140,6 +140,38 @@ double metric_read(const struct metric *m)
     return atomic_load(&m->value);
 }
 
+bool metric_peek(const struct metric_family *family, const char *first, const char *second,
+                 double *ret_value)
+{
+    char values[METRIC_LABELS_MAX][METRIC_VALUE_MAX];
+    value_copy(values[0], first);
+    value_copy(values[1], second);
+    (void)pthread_mutex_lock(&mutex);
+    const struct metric *m = series_find(family, values);
+    (void)pthread_mutex_unlock(&mutex);
+    if (m == NULL || !atomic_load(&m->shown)) {
+        return false;
+    }
+    *ret_value = metric_read(m);
+    return true;
+}
+
+size_t metric_count(const struct metric_family *family, const char *first)
+{
+    size_t n = 0;
+    char value[METRIC_VALUE_MAX];
+    value_copy(value, first);
+    (void)pthread_mutex_lock(&mutex);
+    for (size_t i = 0; i < series_count; i++) {
+        n += series[i].family == family && strcmp(series[i].values[0], value) == 0 &&
+                     atomic_load(&series[i].shown)
+                 ? 1
+                 : 0;
+    }
+    (void)pthread_mutex_unlock(&mutex);
+    return n;
+}
+
 /* Rendering ----------------------------------------------------------------------------------- */
 
 static const char *kind_name(enum metric_kind kind)

@@ -8,6 +8,7 @@
 #ifndef RS_METRICS_H
 #define RS_METRICS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -53,6 +54,12 @@ void metric_clear(struct metric *m);
 
 /* For contract tests and for alerts that a process decides itself. */
 double metric_read(const struct metric *m);
+
+/* Value of a series that is there and shown; false, and nothing is made, when it is not. */
+bool metric_peek(const struct metric_family *family, const char *first, const char *second,
+                 double *ret_value);
+/* How many series with this first label are shown. */
+size_t metric_count(const struct metric_family *family, const char *first);
 
 /* Upper bounds for durations of calls: 0.5 ms to 10 s. */
 extern const double METRIC_CALL_BOUNDS[];

@@ -9,6 +9,17 @@
 /* A value in a log line; secrets and groups are not shown by setting_format. */
 #define VALUE_MAX 200
 
+/* A text as it is: the log quotes it, and once is enough. */
+static void value_format(const struct setting *row, const void *settings, char ret_text[VALUE_MAX])
+{
+    if (row->type == SETTING_TEXT && !row->secret) {
+        (void)snprintf(ret_text, VALUE_MAX, "%s", (const char *)settings + row->offset);
+        text_trim(ret_text);
+    } else {
+        setting_format(row, settings, ret_text, VALUE_MAX);
+    }
+}
+
 static void changes_log(const void *before, const void *after,
                         const struct settings_change *changes, size_t count)
 {
@@ -22,8 +33,8 @@ static void changes_log(const void *before, const void *after,
             restart++;
             continue;
         }
-        setting_format(changes[i].row, before, old, sizeof old);
-        setting_format(changes[i].row, after, new, sizeof new);
+        value_format(changes[i].row, before, old);
+        value_format(changes[i].row, after, new);
         log_event(LOG_LEVEL_INFO, "setting changed", "key=%s from=%s to=%s", changes[i].row->key,
                   log_quote(old).text, log_quote(new).text);
     }

@@ -37,6 +37,7 @@ struct view *view_take(const struct scheduler_http_options *options, const char 
                                          options->coord_late_ms});
     for (size_t i = 0; i < options->count; i++) {
         v->scopes[v->count] = scope_read(options->scopes[i]);
+        v->facts[v->count] = view_facts_read(v->scopes[v->count].name);
         const struct scope_snapshot *scope = &v->scopes[v->count++];
         if (scope->state != LIFECYCLE_STOPPED) {
             view_loop_add(v, &(struct view_turn){LOOP_SCOPE, scope->name,

@@ -22,11 +22,19 @@ struct view_loop {
     int64_t allowed_ms;
 };
 
+/* What the observer last read of a scope (docs/metrics.md says what each is). */
+struct view_facts {
+    bool known; /* false: not read yet, or so long ago that it has vanished */
+    double due_lag_s, queued, running, waiting, problems, holds, queue_holds, outbox,
+        outbox_oldest_s;
+};
+
 struct view {
     instant now;
     char member[NAME_MAX_BYTES];
     struct scope_snapshot scopes[COORD_SCOPES_MAX];
     size_t count;
+    struct view_facts facts[COORD_SCOPES_MAX]; /* by scope */
     struct view_loop loops[VIEW_LOOPS_MAX];
     size_t loop_count;
     struct request_leader leaders[COORD_SCOPES_MAX]; /* by the database, at leaders_at */
@@ -36,6 +44,9 @@ struct view {
 
 /* Owns: free(). NULL: no memory. Thread: any. Blocks: never for long. */
 struct view *view_take(const struct scheduler_http_options *options, const char *member);
+
+/* From the metrics of the process, which the observer keeps. Thread: any. */
+struct view_facts view_facts_read(const char *scope);
 
 /* One more loop. The name is of loop_name.h; scope: "" or whose it is. */
 struct view_turn {

@@ -129,7 +129,7 @@ def test_readyz_tells_leader_from_follower_and_unknown_scope(installation):
     assert (led["state"], led["generation"]) == ("ACTIVE", installation.leader()[1])
     names = {a: "one", b: "two"}
     for port in (leader, follower):  # both know who leads
-        installation.wait_until(lambda p=port: f"<td>{names[leader]}</td>" in ask(p, "GET", "/").text, 20,
+        installation.wait_until(lambda p=port: f'<td data-l="leader">{names[leader]}</td>' in ask(p, "GET", "/").text, 20,
                                 "the page names the leader")
     told = ask(follower, "GET", "/readyz?scope=main")
     assert told.status == 503
@@ -572,5 +572,5 @@ def test_page_shows_scopes_and_escapes_what_comes_from_elsewhere(installation):
     assert page.status == 200
     assert page.headers["Content-Type"] == "text/html; charset=utf-8"
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
-    assert "<td>main</td>" in page.text
+    assert '<td data-l="scope">main</td>' in page.text
     assert "<b>" not in page.text and "<script" not in page.text

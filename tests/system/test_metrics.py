@@ -124,6 +124,67 @@ def test_rules_and_dashboard_name_only_what_is_measured():
             assert re.search(r"report_|process_", target["expr"]), panel["title"]
 
 
+def metric_labels():
+    """{series: its labels} by the reference."""
+    labels = {}
+    for name, kind, of in re.findall(r"^\| `(\w+)` \| (\w+) \|([^|]*)\|", (ROOT / "docs" / "metrics.md").read_text(), re.M):
+        for end in ("_bucket", "_sum", "_count") if kind == "histogram" else ("",):
+            labels[name + end] = set(re.findall(r"`(\w+)`", of)) | {"instance", "job"} | ({"le"} if end == "_bucket" else set())
+    return labels
+
+
+def dashboard_targets():
+    """(panel, target, the series it asks for) of each query."""
+    for panel in json.loads(DASHBOARD.read_text())["panels"]:
+        for target in panel.get("targets", []):
+            series, = set(re.findall(r"\b(?:report|process)_\w+", target["expr"]))
+            yield panel, target, series
+
+
+def test_dashboard_queries_parse_and_use_labels_that_their_metric_has(tmp_path):
+    known = metric_labels()
+    rules = []
+    for panel, target, series in dashboard_targets():
+        where = f"{panel['title']}: {target['expr']}"
+        used = set(re.findall(r"[{,](\w+)=", target["expr"]))
+        kept = set(re.findall(r"\w+", " ".join(re.findall(r"\bby \(([^)]*)\)", target["expr"]))))
+        assert (used | kept) - known[series] == set(), where
+        # A legend can show only what the query keeps.
+        legend = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
+        assert legend <= (kept - {"le"} if kept else known[series]), where
+        assert legend == kept - {"le"} or not kept, f"{where}: lines that the legend does not tell apart"
+        # The coordination loop belongs to no scope: its label is empty, and choosing a scope must not hide it.
+        if series == "report_scheduler_loop_stall_seconds":
+            assert 'scope=~"$scope|"' in target["expr"], where
+        rules.append({"record": f"r{len(rules)}", "expr": target["expr"].replace("$scope", "main")})
+    file = tmp_path / "dashboard.yml"
+    file.write_text(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))
+    status, output = promtool("check", "rules", file)
+    assert status == 0, output
+
+
+def test_dashboard_units_and_titles_say_what_is_shown():
+    titles = [p["title"] for p in json.loads(DASHBOARD.read_text())["panels"]]
+    assert len(titles) == len(set(titles))
+    for panel, target, series in dashboard_targets():
+        expression = target["expr"]
+        unit = panel["fieldConfig"]["defaults"]["unit"]
+        if "_seconds" in series:
+            expected = "s"
+        elif series.endswith("_bytes"):
+            expected = "bytes"
+        else:
+            expected = "ops" if "rate(" in expression else "short"
+        assert unit == expected, panel["title"]
+        counter = series.endswith("_total")
+        assert not counter or re.search(r"\b(rate|increase)\(", expression), f"{panel['title']}: a counter as it is"
+        assert "increase(" not in expression or "(1 h)" in panel["title"], f"{panel['title']}: over which time?"
+        if "histogram_quantile(0.99" in expression:
+            assert "99 %" in panel["title"] + target["legendFormat"], panel["title"]
+    # What the database decides is not in the counter of the process.
+    assert "report_scheduler_gap_firings_total" not in DASHBOARD.read_text()
+
+
 def test_every_metric_stands_in_a_table_of_the_reference():
     tables = {"common/process_metrics.c", "scheduler/scheduler_metrics.c", "worker/worker_metrics.c",
               "common/metrics.c"}

@@ -151,16 +151,117 @@ static void test_page_escapes_every_text_and_shows_each_scope(void **state)
     assert_null(strstr(page, "<one>"));
     assert_non_null(
         strstr(page, "&lt;script&gt;alert(&#39;x&#39; &amp; &quot;y&quot;)&lt;/script&gt;"));
-    assert_non_null(strstr(page, "<td>a&quot;b&lt;i&gt;</td>"));
-    assert_non_null(strstr(page, "version 1.2.3&lt;"));
-    assert_non_null(strstr(page, ">3 min 0 s</td>"));
+    assert_non_null(strstr(page, "<td data-l=\"scope\">a&quot;b&lt;i&gt;</td>"));
+    assert_non_null(strstr(page, "report-scheduler 1.2.3&lt;"));
+    assert_non_null(strstr(page, ">3 min</td>"));
     assert_non_null(strstr(page, "12345"));
-    assert_non_null(strstr(page, "<td>&lt;boss&gt;</td><td class=\"n\">3:77</td>"));
-    assert_non_null(strstr(page, "as the database named them 1 min 0 s ago"));
-    assert_non_null(strstr(page, "<td>&lt;one&gt;</td><td class=\"n\">0:42</td>")); /* led here */
+    assert_non_null(strstr(page, "<td data-l=\"leader\">&lt;boss&gt;</td>"
+                                 "<td class=\"n\" data-l=\"generation\">3:77</td>"));
+    assert_non_null(strstr(page, "as the database named them 1 min ago"));
+    assert_non_null(strstr(page, "<td data-l=\"leader\">&lt;one&gt;</td>" /* led here */
+                                 "<td class=\"n\" data-l=\"generation\">0:42</td>"));
     assert_null(strstr(page, "http://")); /* nothing from elsewhere */
     free(page);
     free(v);
+}
+
+/* The page of a view, which is freed. */
+static char *page_of(struct view *v)
+{
+    size_t size = 0;
+    char *page = view_page(v, "1.2.3", &size);
+    assert_non_null(page);
+    free(v);
+    return page;
+}
+
+static void assert_shown(const char *page, const char *text, bool shown)
+{
+    if ((strstr(page, text) != NULL) != shown) {
+        fail_msg("\"%s\" is %s in %s", text, shown ? "not" : "there", page);
+    }
+}
+
+static struct view *healthy_view(void)
+{
+    struct view *v =
+        view_of(scope("main", LIFECYCLE_ACTIVE, true), scope("other", LIFECYCLE_FOLLOWING, true));
+    v->leaders[0] = (struct request_leader){.scope = "other", .member = "two", .leads = true};
+    v->leader_count = 1;
+    v->leaders_at = v->now;
+    v->facts[0] = (struct view_facts){.known = true, .queued = 4};
+    v->facts[1] = (struct view_facts){.known = true};
+    return v;
+}
+
+static void test_page_of_a_healthy_replica_says_first_that_nothing_is_wrong(void **state)
+{
+    (void)state;
+    char *page = page_of(healthy_view());
+    assert_shown(page, "Nothing is known to be wrong", true);
+    assert_shown(page, "class=\"wrong\"", false);
+    assert_shown(page, "ACTIVE: leads", true);
+    assert_shown(page, "FOLLOWING: can take over", true);
+    assert_shown(page, "<details>", true); /* the loops, folded */
+    assert_shown(page, "name=\"viewport\"", true);
+    assert_shown(page, "prefers-color-scheme: dark", true);
+    free(page);
+}
+
+static void test_page_says_first_what_is_wrong(void **state)
+{
+    (void)state;
+    struct view *v = healthy_view();
+    v->scopes[1].state = LIFECYCLE_HELD;
+    (void)snprintf(v->scopes[1].problem, sizeof v->scopes[1].problem, "a hold stands <here>");
+    v->leaders[0].leads = false;
+    v->facts[0] = (struct view_facts){
+        .known = true, .due_lag_s = 125, .problems = 2, .queue_holds = 1, .outbox_oldest_s = 90};
+    v->facts[1] = (struct view_facts){.known = true, .holds = 1};
+    view_loop_add(v,
+                  &(struct view_turn){LOOP_SCOPE, "main", instant_add_ms(v->now, -45000), 30000});
+    v->scopes[2] = scope("led", LIFECYCLE_ACTIVE, true);
+    (void)snprintf(v->scopes[2].problem, sizeof v->scopes[2].problem, "planning: no such function");
+    v->facts[2] = (struct view_facts){.known = true, .queue_holds = 1};
+    v->count = 3;
+    char *page = page_of(v);
+    assert_shown(page, "Nothing is known to be wrong", false);
+    assert_shown(page, "nobody leads it", false); /* the hold is why */
+    const char *const wrong[] = {
+        "<li>main: firings have been due for 2 min 5 s and are not planned</li>",
+        "<li>main: schedules with a problem: 2</li>",
+        "<li>queues that are held: 1</li>",
+        "<li>led: planning: no such function</li>",
+        "<li>main: messages have waited for Kafka for 1 min 30 s</li>",
+        "<li>other: HELD on this replica: a hold stands &lt;here&gt;</li>",
+        "<li>other: holds that stand: 1</li>",
+        "<li>loop scope of main has not turned for 45 s</li>",
+        "<details open>"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_shown(page, wrong[i], true);
+    }
+    free(page);
+}
+
+/* What is not known is not told as if it were nothing. */
+static void test_page_without_figures_of_the_database_says_so(void **state)
+{
+    (void)state;
+    struct view *v = healthy_view();
+    v->facts[0].known = false;
+    v->leaders[0].leads = false;
+    char *page = page_of(v);
+    assert_shown(page, "Nothing is known to be wrong", false);
+    assert_shown(page, "<li>main: the database tells nothing of it</li>", true);
+    assert_shown(page, "<li>other: nobody leads it</li>", true);
+    free(page);
+    v = healthy_view();
+    v->facts[0].known = v->facts[1].known = false;
+    page = page_of(v);
+    assert_shown(page, "<li>the database has not been read of late: what waits is not known</li>",
+                 true);
+    assert_shown(page, "tells nothing", false);
+    free(page);
 }
 
 /* A server's error text may be in any encoding. */
@@ -187,6 +288,9 @@ int main(void)
         cmocka_unit_test(test_live_is_every_loop_and_the_late_one_is_named),
         cmocka_unit_test(test_scope_that_is_not_ours_is_not_found),
         cmocka_unit_test(test_page_escapes_every_text_and_shows_each_scope),
+        cmocka_unit_test(test_page_of_a_healthy_replica_says_first_that_nothing_is_wrong),
+        cmocka_unit_test(test_page_says_first_what_is_wrong),
+        cmocka_unit_test(test_page_without_figures_of_the_database_says_so),
         cmocka_unit_test(test_problem_that_is_not_utf8_does_not_spoil_the_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -160,6 +160,26 @@ static void test_collector_runs_before_each_page_until_it_is_taken_out(void **st
                 "t_lag_seconds{scope=\"now\"} 2\n");
 }
 
+static void test_peeking_makes_no_series_and_sees_only_what_is_shown(void **state)
+{
+    (void)state;
+    double value = -1;
+    assert_false(metric_peek(&lag, "main", NULL, &value));
+    assert_int_equal(metric_count(&jobs, "main"), 0);
+    assert_page("");
+    metric_set(metric_get(&lag, "main", NULL), 7);
+    metric_add(metric_get(&jobs, "main", "ok"), 1);
+    metric_add(metric_get(&jobs, "main", "bad"), 1);
+    metric_add(metric_get(&jobs, "other", "bad"), 1);
+    assert_true(metric_peek(&lag, "main", NULL, &value));
+    assert_true(value > 6.5 && value < 7.5);
+    assert_int_equal(metric_count(&jobs, "main"), 2);
+    metric_clear(metric_get(&lag, "main", NULL));
+    metric_clear(metric_get(&jobs, "main", "ok"));
+    assert_false(metric_peek(&lag, "main", NULL, &value));
+    assert_int_equal(metric_count(&jobs, "main"), 1);
+}
+
 static void test_collectors_are_bounded(void **state)
 {
     (void)state;
@@ -181,6 +201,7 @@ int main(void)
         cmocka_unit_test_setup(test_histogram_counts_into_every_bucket_above, set_up),
         cmocka_unit_test_setup(test_families_stand_together_whatever_the_order_of_making, set_up),
         cmocka_unit_test_setup(test_collector_runs_before_each_page_until_it_is_taken_out, set_up),
+        cmocka_unit_test_setup(test_peeking_makes_no_series_and_sees_only_what_is_shown, set_up),
         cmocka_unit_test_setup(test_collectors_are_bounded, set_up),
         cmocka_unit_test_setup(test_large_numbers_keep_their_digits, set_up),
         cmocka_unit_test_setup(test_label_value_is_escaped, set_up),

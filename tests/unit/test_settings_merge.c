@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "fixture_settings.h"
+#include "log.h"
 #include "metrics.h"
 #include "reload.h"
 #include "settings_now.h"
@@ -114,6 +115,53 @@ static void test_a_file_with_faults_is_refused_whole_and_counted(void **state)
     free(current);
 }
 
+/* What the log says from here on can be read from the descriptor returned, by log_kept. */
+static int log_keep(int *ret_stderr)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    *ret_stderr = dup(STDERR_FILENO);
+    assert_int_equal(dup2(ends[1], STDERR_FILENO), STDERR_FILENO);
+    (void)close(ends[1]);
+    log_open("test", LOG_LEVEL_INFO);
+    return ends[0];
+}
+
+static void log_kept(int reader, int kept, char *ret_text, size_t size)
+{
+    assert_int_equal(dup2(kept, STDERR_FILENO), STDERR_FILENO);
+    (void)close(kept);
+    log_open("test", LOG_LEVEL_INFO); /* closes its own end of the pipe */
+    ssize_t n = 0;
+    size_t used = 0;
+    while (used + 1 < size && (n = read(reader, ret_text + used, size - 1 - used)) > 0) {
+        used += (size_t)n;
+    }
+    ret_text[used] = '\0';
+    (void)close(reader);
+}
+
+static void test_a_change_is_logged_as_its_values_are_and_quoted_once(void **state)
+{
+    (void)state;
+    const struct reload reload = {.spec = &worker_spec, .path = settings_path, .counted = &counted};
+    struct worker_settings *current = loaded(BASE "drain_ms = 1000;\n");
+    void *fresh = NULL;
+    char text[4096];
+    int kept = -1;
+    settings_file_write(BASE "drain_ms = 2000; log_level = \"debug\";\n");
+    int reader = log_keep(&kept);
+    enum status s = reload_read(&reload, current, &fresh);
+    log_kept(reader, kept, text, sizeof text);
+    assert_int_equal(s, STATUS_OK);
+    if (strstr(text, "key=log_level from=\"info\" to=\"debug\"\n") == NULL ||
+        strstr(text, "key=drain_ms from=\"1000\" to=\"2000\"\n") == NULL) {
+        fail_msg("%s", text);
+    }
+    free(fresh);
+    free(current);
+}
+
 static void test_settings_taken_stay_alive_until_given_back(void **state)
 {
     (void)state;
@@ -146,6 +194,7 @@ int main(void)
         cmocka_unit_test(test_a_default_that_is_written_out_is_no_change),
         cmocka_unit_test(test_a_change_deep_in_a_group_is_seen),
         cmocka_unit_test(test_a_file_with_faults_is_refused_whole_and_counted),
+        cmocka_unit_test(test_a_change_is_logged_as_its_values_are_and_quoted_once),
         cmocka_unit_test(test_settings_taken_stay_alive_until_given_back),
     };
     return cmocka_run_group_tests(tests, settings_directory_make, settings_directory_remove);

@@ -40,7 +40,8 @@ enum form {
     JSON_OBJECT
 };
 
-static int width; /* of the terminal; 0: none */
+static int width;            /* of the terminal; 0: none */
+static const char *left_out; /* what must be told as left out; NULL: not looked at */
 
 static void assert_printed(struct table *t, enum form form, const char *expected)
 {
@@ -48,7 +49,11 @@ static void assert_printed(struct table *t, enum form form, const char *expected
     size_t size = 0;
     FILE *to = open_memstream(&text, &size);
     assert_non_null(to);
-    struct table_view view = {.to = to, .now = now, .width = width};
+    char *gone = NULL;
+    size_t gone_size = 0;
+    FILE *gone_to = open_memstream(&gone, &gone_size);
+    assert_non_null(gone_to);
+    struct table_view view = {.to = to, .now = now, .width = width, .left_out = gone_to};
     switch (form) {
     case ROWS:
         table_print_rows(t, &view);
@@ -67,7 +72,12 @@ static void assert_printed(struct table *t, enum form form, const char *expected
         break;
     }
     assert_int_equal(fclose(to), 0);
+    assert_int_equal(fclose(gone_to), 0);
     assert_string_equal(text, expected);
+    if (left_out != NULL) {
+        assert_string_equal(gone, left_out);
+    }
+    free(gone);
     free(text);
     table_free(t);
 }
@@ -230,6 +240,79 @@ static void test_prose_wraps_at_words_to_fit_a_terminal(void **state)
     width = 0;
 }
 
+static const struct column with_spares[] = {
+    {.name = "name", .kind = COLUMN_TEXT},
+    {.name = "answer", .kind = COLUMN_TEXT},
+    {.name = "asked_by", .kind = COLUMN_TEXT, .spare = true},
+    {.name = "deadline", .kind = COLUMN_TEXT, .spare = true},
+    {.name = "id", .kind = COLUMN_TEXT, .spare = true},
+};
+static const char *const spare_cells[] = {"sales", "made", "ann", NULL, "0190f0b4"};
+
+/* What comes first stays longest; one without any value goes before those, and without a word. */
+static void test_spare_columns_give_way_on_a_narrow_terminal_and_are_named(void **state)
+{
+    (void)state;
+    width = 43;
+    left_out = "";
+    assert_printed(TABLE(with_spares, spare_cells), ROWS,
+                   "NAME   ANSWER  ASKED BY  DEADLINE  ID\n"
+                   "sales  made    ann       -         0190f0b4\n");
+    width = 42;
+    assert_printed(TABLE(with_spares, spare_cells), ROWS,
+                   "NAME   ANSWER  ASKED BY  ID\n"
+                   "sales  made    ann       0190f0b4\n");
+    width = 32;
+    left_out = ", ID";
+    assert_printed(TABLE(with_spares, spare_cells), ROWS,
+                   "NAME   ANSWER  ASKED BY\n"
+                   "sales  made    ann\n");
+    width = 1;
+    left_out = ", ASKED BY, ID";
+    assert_printed(TABLE(with_spares, spare_cells), ROWS,
+                   "NAME   ANSWER\n"
+                   "sales  made\n");
+    width = 0;
+    left_out = "";
+    assert_printed(TABLE(with_spares, spare_cells), ROWS,
+                   "NAME   ANSWER  ASKED BY  DEADLINE  ID\n"
+                   "sales  made    ann       -         0190f0b4\n");
+    left_out = NULL;
+}
+
+/* An id within prose is a word that cannot be broken: others have to give way to it. */
+static void test_prose_is_never_made_narrower_than_its_longest_word(void **state)
+{
+    (void)state;
+    static const struct column columns[] = {{.name = "detail", .kind = COLUMN_TEXT},
+                                            {.name = "reason", .kind = COLUMN_TEXT}};
+    static const char *const cells[] = {"first ensemble met: 0190f0b4-7c1a-7e3b-9d5e-2f6a8c4b1d07",
+                                        "the database did not answer for a long time"};
+    width = 62;
+    assert_printed(TABLE(columns, cells), ROWS,
+                   "DETAIL                                REASON\n"
+                   "first ensemble met:                   the database did not\n"
+                   "0190f0b4-7c1a-7e3b-9d5e-2f6a8c4b1d07  answer for a long time\n");
+    width = 0;
+}
+
+static void test_facts_wrap_prose_beside_their_names_and_show_every_row(void **state)
+{
+    (void)state;
+    static const struct column columns[] = {{.name = "path", .kind = COLUMN_TEXT},
+                                            {.name = "problem", .kind = COLUMN_TEXT}};
+    static const char *const cells[] = {"a/very/long/path/that/stays/whole.csv",
+                                        "never fires: no date has that day", "b", NULL};
+    width = 34;
+    assert_printed(TABLE(columns, cells), FACTS,
+                   "path     a/very/long/path/that/stays/whole.csv\n"
+                   "problem  never fires: no date has\n"
+                   "         that day\n"
+                   "\n"
+                   "path     b\n");
+    width = 0;
+}
+
 static void assert_text(const char *cell, const char *expected)
 {
     const struct column column = {.name = "x", .kind = COLUMN_TEXT};
@@ -355,6 +438,9 @@ int main(void)
         cmocka_unit_test(test_facts_leave_out_what_has_no_value_and_keep_lines),
         cmocka_unit_test(test_lines_are_as_long_as_they_are_without_a_terminal),
         cmocka_unit_test(test_prose_wraps_at_words_to_fit_a_terminal),
+        cmocka_unit_test(test_spare_columns_give_way_on_a_narrow_terminal_and_are_named),
+        cmocka_unit_test(test_prose_is_never_made_narrower_than_its_longest_word),
+        cmocka_unit_test(test_facts_wrap_prose_beside_their_names_and_show_every_row),
         cmocka_unit_test(test_control_characters_cannot_reach_the_terminal),
         cmocka_unit_test(test_long_text_is_cut_between_characters),
         cmocka_unit_test(test_durations_name_at_most_two_units),
