@@ -25,6 +25,8 @@
 #define ROWS_MAX   90000 /* the relay drops what is beyond 100 000 */
 #define WAIT_S     120
 #define WINDOW     2000 /* the setting's default */
+#define SPARE      4 /* rows in store for the delete while the producer is not through yet, times */
+#define WARM_UP    64 /* messages before the clock starts: producer id, connections, partitions */
 
 static struct lease lease;
 
@@ -53,7 +55,9 @@ struct limits {
     const struct where *where;
     int64_t first_id;
     atomic_int begun, produced, deleted;
-    atomic_bool over; /* one of the two is through: rates are taken then */
+    /* Both have done what the relay does; until then who is through goes on, so that neither ever
+     * works alone. */
+    atomic_bool over;
 };
 
 static void reported(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
@@ -132,8 +136,11 @@ static void *produce(void *argument)
     struct message_text text = text_of_one();
     char key[UUID_TEXT_MAX];
     uuid_random(key);
-    begin_together(l);
-    for (int i = 0; i < l->where->rows && !atomic_load(&l->over); i++) {
+    for (int i = 0; !atomic_load(&l->over); i++) {
+        if (i == WARM_UP) {
+            (void)rd_kafka_flush(rk, 10000);
+            begin_together(l);
+        }
         /* Differing keys spread over the partitions as job ids do; the headers are in the size. */
         (void)snprintf(key, sizeof key, "%08d", i);
         char padded[2 * MESSAGE_VALUE_MAX] = "";
@@ -145,10 +152,6 @@ static void *produce(void *argument)
         }
         (void)rd_kafka_poll(rk, 0);
     }
-    while (!atomic_load(&l->over) && atomic_load(&l->produced) < l->where->rows) {
-        (void)rd_kafka_poll(rk, 10);
-    }
-    atomic_store(&l->over, true);
     (void)rd_kafka_purge(rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
     (void)rd_kafka_flush(rk, 5000);
     rd_kafka_topic_destroy(topic);
@@ -168,10 +171,11 @@ static void *delete_all(void *argument)
     }
     int64_t ids[OUTBOX_ACK_MAX];
     begin_together(l);
-    for (int done = 0; done < l->where->rows && !atomic_load(&l->over);) {
+    int rows = SPARE * l->where->rows;
+    for (int done = 0; done < rows && !atomic_load(&l->over);) {
         size_t n = 0;
         size_t staying = 0;
-        for (; n < OUTBOX_ACK_MAX && done < l->where->rows; n++, done++) {
+        for (; n < OUTBOX_ACK_MAX && done < rows; n++, done++) {
             ids[n] = l->first_id + done;
         }
         struct store_call call = {.store = store,
@@ -183,7 +187,6 @@ static void *delete_all(void *argument)
         }
         (void)atomic_fetch_add(&l->deleted, (int)n);
     }
-    atomic_store(&l->over, true);
     store_close(store);
     return NULL;
 }
@@ -193,7 +196,7 @@ static void limits_round(const struct where *where, double *ret_produced, double
     struct limits l = {.where = where};
     pthread_t threads[2];
     void *producer = NULL;
-    rows_make(where->rows);
+    rows_make(SPARE * where->rows);
     l.first_id = strtoll(sql("SELECT min(id) FROM reports.outbox"), NULL, 10);
     if (pthread_create(&threads[0], NULL, produce, &l) != 0 ||
         pthread_create(&threads[1], NULL, delete_all, &l) != 0) {
@@ -203,12 +206,15 @@ static void limits_round(const struct where *where, double *ret_produced, double
         (void)poll(NULL, 0, 1);
     }
     instant begin = clock_now();
-    while (!atomic_load(&l.over)) {
+    int before = atomic_load(&l.produced);
+    while (atomic_load(&l.produced) - before < where->rows ||
+           atomic_load(&l.deleted) < where->rows) {
         (void)poll(NULL, 0, 1);
     }
     double seconds = seconds_since(begin);
-    *ret_produced = atomic_load(&l.produced) / seconds;
+    *ret_produced = (atomic_load(&l.produced) - before) / seconds;
     *ret_deleted = atomic_load(&l.deleted) / seconds;
+    atomic_store(&l.over, true);
     (void)pthread_join(threads[0], &producer);
     (void)pthread_join(threads[1], NULL);
     rd_kafka_destroy(producer);
