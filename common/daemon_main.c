@@ -12,24 +12,15 @@ enum {
     OPTION_CHECK,
     OPTION_PRINT_CONFIG,
     OPTION_PRINT_SETTINGS,
+    OPTION_AFTER_DEATH,
     OPTION_VERSION,
     OPTION_HELP
-};
-
-static const struct option options[] = {
-    {"config", required_argument, NULL, OPTION_CONFIG},
-    {"check-config", no_argument, NULL, OPTION_CHECK},
-    {"print-config", no_argument, NULL, OPTION_PRINT_CONFIG},
-    {"print-settings", no_argument, NULL, OPTION_PRINT_SETTINGS},
-    {"version", no_argument, NULL, OPTION_VERSION},
-    {"help", no_argument, NULL, OPTION_HELP},
-    {NULL, 0, NULL, 0},
 };
 
 static void usage_print(const struct daemon_program *p, FILE *to)
 {
     (void)fprintf(to,
-                  "Usage: %s --config FILE [--check-config | --print-config]\n"
+                  "Usage: %s --config FILE [--check-config | --print-config | --%s]\n"
                   "       %s --print-settings | --version | --help\n"
                   "%s\n"
                   "\n"
@@ -39,11 +30,16 @@ static void usage_print(const struct daemon_program *p, FILE *to)
                   "  --print-settings  the reference of all settings, as Markdown\n"
                   "  --version         version of this program\n"
                   "  --help            this text\n"
+                  "  --%s\n"
+                  "                    %s, and end; exit status: 0 done,\n"
+                  "                    1 failed: it lapses by itself, 3 nothing was left, "
+                  "4 refused: it lives\n"
                   "\n"
                   "%s"
                   "Exit status: 0 stopped in order, 1 failed or stopped in haste, 2 wrong usage or "
                   "settings.\n",
-                  p->name, p->name, p->purpose, p->file, p->signals);
+                  p->name, p->after_death.option, p->name, p->purpose, p->file,
+                  p->after_death.option, p->after_death.purpose, p->signals);
 }
 
 enum log_level daemon_log_level(const struct settings_spec *spec, const void *settings)
@@ -102,7 +98,8 @@ static int settings_use(const struct daemon_program *p, const struct wanted *w,
         daemon_signals_block();
         log_open(p->name, daemon_log_level(p->spec, settings));
         daemon_log_lines("settings", lines);
-        return p->serve(w->path, settings);
+        return w->only == OPTION_AFTER_DEATH ? p->after_death.run(settings)
+                                             : p->serve(w->path, settings);
     }
 }
 
@@ -139,6 +136,16 @@ static int run(const struct daemon_program *p, const struct wanted *w)
 int daemon_main(const struct daemon_program *p, int argc, char **argv)
 {
     struct wanted w = {.path = NULL};
+    const struct option options[] = {
+        {"config", required_argument, NULL, OPTION_CONFIG},
+        {"check-config", no_argument, NULL, OPTION_CHECK},
+        {"print-config", no_argument, NULL, OPTION_PRINT_CONFIG},
+        {"print-settings", no_argument, NULL, OPTION_PRINT_SETTINGS},
+        {p->after_death.option, no_argument, NULL, OPTION_AFTER_DEATH},
+        {"version", no_argument, NULL, OPTION_VERSION},
+        {"help", no_argument, NULL, OPTION_HELP},
+        {NULL, 0, NULL, 0},
+    };
     for (int o = 0; (o = getopt_long(argc, argv, "", options, NULL)) != -1;) {
         switch (o) {
         case OPTION_CONFIG:
@@ -146,6 +153,7 @@ int daemon_main(const struct daemon_program *p, int argc, char **argv)
             break;
         case OPTION_CHECK:
         case OPTION_PRINT_CONFIG:
+        case OPTION_AFTER_DEATH:
             w.only = o;
             break;
         case OPTION_PRINT_SETTINGS:

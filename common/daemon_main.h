@@ -13,6 +13,12 @@ struct daemon_program {
     const char *signals;              /* --help: what signals do, in whole lines */
     const char *version;              /* --version: after the name */
     const struct settings_spec *spec; /* has a TEXT row log_level */
+    /* The command that cleans up after a killed daemon: its option without "--", for --help what it
+     * does, and what carries it out: the exit status (after_death.h). */
+    struct {
+        const char *option, *purpose;
+        int (*run)(const void *settings);
+    } after_death;
     /* Run until a stop; the exit status. `settings` are borrowed; the log is open, signals are
        blocked (daemon_signals.h). */
     int (*serve)(const char *path, const void *settings);

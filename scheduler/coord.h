@@ -7,8 +7,7 @@
  *
  * The deadline is efficiency, the fence is safety, re-listing and retry are liveness.
  *
- * Not built yet: closing the session of a dead process (crash-fast release), the high-water mark,
- * named handoff. */
+ * Not built yet: named handoff. */
 #ifndef RS_COORD_H
 #define RS_COORD_H
 
@@ -19,6 +18,7 @@
 #include "ident.h"
 #include "inbox.h"
 #include "lease.h"
+#include "life_file.h"
 #include "status.h"
 
 #define COORD_SCOPES_MAX   64
@@ -42,6 +42,9 @@ struct coord_options {
     /* Gets a copy of SUSPENDED and SESSION_LOST events as they are noticed, for whoever cancels
      * running statements without waiting for the scope thread. May be NULL. Borrowed. */
     struct inbox *urgent;
+    /* Keeps the session, for whoever closes it when this process was killed (session_file.h). NULL:
+     * nobody. Borrowed. */
+    struct life_file *life;
 };
 
 enum coord_event_type {
@@ -54,6 +57,7 @@ enum coord_event_type {
     COORD_RANK,          /* ahead: 0 is first */
     COORD_NODE_LOST,     /* the node is gone, the session is not */
     COORD_WITHDRAWN,     /* every node of this scope made by this session is gone */
+    COORD_MARK,          /* text: the scope's mark, "" when there is none */
 };
 
 /* Message of the scopes' inboxes: inbox_new(sizeof(struct coord_event), ...). */
@@ -90,6 +94,20 @@ MUST_USE enum status coord_enroll(struct coord *coord, unsigned scope, uint32_t 
 /* Ask that no candidate node of this scope is left, whatever its state. Answered by WITHDRAWN once
  * the server said so, unless SESSION_LOST comes first. Returns: OK, FULL (try again). */
 MUST_USE enum status coord_withdraw(struct coord *coord, unsigned scope, uint32_t attempt);
+
+/* The high-water mark of a scope: the newest job that was planned and acknowledged, in a persistent
+ * node beside the candidates, so that a database that forgot it is noticed. It is a guard, not a
+ * lock: a mark that is missing or cannot be read stops nobody.
+ *
+ * Ask for it. Answered by MARK with the attempt of the last enroll, unless SESSION_LOST comes
+ * first. To be asked when first in line: then all that a predecessor wrote is seen. Returns: OK,
+ * FULL (try again). */
+MUST_USE enum status coord_read_mark(struct coord *coord, unsigned scope);
+
+/* Write it, at most once a heartbeat (the last one counts), while the own node is first in line and
+ * once it was read; dropped otherwise. `mark`: the text of a UUID. Nothing is answered.
+ * Returns: OK, FULL (the next one will do). */
+MUST_USE enum status coord_write_mark(struct coord *coord, unsigned scope, const char *mark);
 
 /* The lease of the session. Borrowed until coord_free. Thread: any. */
 const struct lease *coord_lease(const struct coord *coord);

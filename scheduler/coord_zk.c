@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "coord_zk.h"
+#include "crash_point.h"
 #include "log.h"
 #include "loop_name.h"
 #include "thread_join.h"
@@ -97,6 +98,9 @@ static void take_reply(struct coord *c, const struct zk_message *m, instant now)
     }
     struct op op = c->ops[m->op];
     c->ops[m->op].used = false;
+    if (op.kind == OP_HEARTBEAT) {
+        CRASH_POINT("quorum_write.answered");
+    }
     switch (op.kind) {
     case OP_AUDIT:
         access_on_audit(c, m);
@@ -117,6 +121,10 @@ static void take_reply(struct coord *c, const struct zk_message *m, instant now)
     case OP_SEAT_WATCH:
     case OP_SEAT_DELETE:
         seat_on_reply(c, &op, m, now);
+        return;
+    case OP_MARK_READ:
+    case OP_MARK_WRITE:
+        mark_on_reply(c, &op, m, now);
         return;
     }
 }
@@ -143,6 +151,12 @@ static void take_message(struct coord *c, const struct zk_message *m, instant no
     case ZK_MESSAGE_WITHDRAW:
         seat_withdraw(c, m->scope, m->attempt);
         break;
+    case ZK_MESSAGE_MARK_READ:
+        mark_ask(c, m->scope);
+        break;
+    case ZK_MESSAGE_MARK_WRITE:
+        mark_want(c, m->scope, m->text);
+        break;
     case ZK_MESSAGE_STOP:
         c->stopping = true;
         break;
@@ -168,6 +182,7 @@ static void *coord_run(void *argument)
 {
     struct coord *c = argument;
     thread_name(LOOP_COORDINATION);
+    life_close_leftover(c);
     while (!c->stopping) {
         instant now = clock_now();
         atomic_store_explicit(&c->turned_ns, now.ns, memory_order_release);
@@ -178,6 +193,7 @@ static void *coord_run(void *argument)
         for (unsigned i = 0; i < c->seat_count; i++) {
             tell_overflowed(c, i);
             seat_tick(c, i, now);
+            mark_tick(c, i, now);
         }
         instant wake_at = instant_min(session_wake_at(c), instant_add_ms(now, TURN_MS));
         struct pollfd fd = {.fd = inbox_fd(c->inbox), .events = POLLIN};
@@ -187,8 +203,7 @@ static void *coord_run(void *argument)
         }
     }
     lease_set(&c->lease, (instant){0});
-    zk_client_close(c->client);
-    c->client = NULL;
+    life_end_session(c);
     return NULL;
 }
 
@@ -250,6 +265,7 @@ enum status coord_new(const struct coord_options *options, struct coord **ret_co
     c->tick_ms = options->tick_ms;
     c->margin_ms = options->margin_ms;
     c->urgent = options->urgent;
+    c->life = options->life;
     c->inbox = inbox_new(sizeof(struct zk_message), INBOX_MESSAGES);
     if (c->inbox == NULL) {
         coord_free(c);
@@ -309,6 +325,18 @@ enum status coord_enroll(struct coord *coord, unsigned scope, uint32_t attempt)
 enum status coord_withdraw(struct coord *coord, unsigned scope, uint32_t attempt)
 {
     return command(coord, ZK_MESSAGE_WITHDRAW, scope, attempt);
+}
+
+enum status coord_read_mark(struct coord *coord, unsigned scope)
+{
+    return command(coord, ZK_MESSAGE_MARK_READ, scope, 0);
+}
+
+enum status coord_write_mark(struct coord *coord, unsigned scope, const char *mark)
+{
+    struct zk_message m = {.type = ZK_MESSAGE_MARK_WRITE, .scope = scope};
+    (void)snprintf(m.text, sizeof m.text, "%s", mark);
+    return inbox_post(coord->inbox, &m);
 }
 
 const struct lease *coord_lease(const struct coord *coord)

@@ -34,6 +34,8 @@ enum op_kind {
     OP_SEAT_STAT,  /* czxid and owner of one candidate */
     OP_SEAT_WATCH, /* get with a watch */
     OP_SEAT_DELETE,
+    OP_MARK_READ,
+    OP_MARK_WRITE,
 };
 
 /* One request that is not answered yet. The slot is reused only after its answer was taken or the
@@ -68,6 +70,16 @@ struct doomed_node {
     bool asked;                    /* a delete is on its way */
 };
 
+/* The high-water mark of one scope, as this session knows it. */
+struct mark {
+    bool asked;      /* MARK is owed */
+    bool running;    /* a request is on its way */
+    bool known;      /* version is that of the node, as last read or written */
+    int32_t version; /* -1: there is no node */
+    char wanted[UUID_TEXT_MAX], sent[UUID_TEXT_MAX]; /* "": nothing */
+    instant at;                                      /* the next request, at the earliest */
+};
+
 /* One scope's place in its line. */
 struct seat {
     char scope[NAME_MAX_BYTES];
@@ -98,6 +110,7 @@ struct seat {
     unsigned told_ahead;
     char watched[CANDIDATE_NAME_MAX]; /* predecessor with a live watch; "" none */
     bool own_watched;
+    struct mark mark;
     struct doomed_node doomed[SEAT_NODES_DOOMED_MAX];
 };
 
@@ -114,6 +127,7 @@ struct coord {
     /* Set before the thread starts. */
     char servers[1024], root[COORD_PATH_MAX], name[NAME_MAX_BYTES], url[256], digest_file[512];
     int64_t session_ms, tick_ms, margin_ms;
+    struct life_file *life; /* NULL: none */
     struct inbox *urgent;
     struct inbox *inbox; /* struct zk_message; any thread posts */
     pthread_t thread;
@@ -174,6 +188,11 @@ void session_on_reply(struct coord *c, const struct op *op, const struct zk_mess
 void session_abandon(struct coord *c, const char *why, instant now);
 void session_setup_again(struct coord *c); /* a parent or the member node is missing */
 
+/* coord_zk_life.c */
+void life_close_leftover(struct coord *c); /* first of all; blocks, bounded */
+void life_keep_session(struct coord *c);   /* before it is used */
+void life_end_session(struct coord *c);    /* in order, last of all */
+
 /* coord_zk_access.c */
 /* Before a session is opened: the file is read anew, so a mended one is taken by the next. */
 MUST_USE enum status access_read_digest(struct coord *c, struct error *err);
@@ -198,6 +217,13 @@ void seat_on_reply(struct coord *c, const struct op *op, const struct zk_message
 void seat_resolve(struct coord *c, unsigned scope);
 void seat_tell(struct coord *c, unsigned scope, enum coord_event_type type, const char *text);
 void seat_node_path(const struct seat *seat, const char *name, char ret_path[NODE_PATH_MAX]);
+
+/* coord_zk_mark.c */
+void mark_ask(struct coord *c, unsigned scope);
+void mark_want(struct coord *c, unsigned scope, const char *mark);
+void mark_leave(struct coord *c, unsigned scope); /* the own node goes: write what is left */
+void mark_tick(struct coord *c, unsigned scope, instant now);
+void mark_on_reply(struct coord *c, const struct op *op, const struct zk_message *m, instant now);
 
 /* coord_zk_list.c */
 void list_start(struct coord *c, unsigned scope);

@@ -10,6 +10,7 @@
 #define THREADED
 #include <zookeeper/zookeeper.h>
 
+#include "crash_point.h"
 #include "log.h"
 
 #define COMPLAINT_MS 10000
@@ -89,6 +90,7 @@ static void post_reply(const void *data, int rc, const struct Stat *stat, const 
     if (rc == ZOK && stat != NULL) {
         m.czxid = stat->czxid;
         m.owner = stat->ephemeralOwner;
+        m.version = stat->version;
     }
     if (rc == ZOK && text != NULL && length < sizeof m.text) {
         memcpy(m.text, text, length);
@@ -228,8 +230,16 @@ enum status zk_client_open(const struct zk_client_options *options, struct zk_cl
     }
     /* Debug level has a use after free in this version (ZOOKEEPER-4809). */
     zoo_set_debug_level(ZOO_LOG_LEVEL_INFO);
-    client->handle = zookeeper_init2(options->servers, on_session_event, options->session_ms, NULL,
-                                     client, ZOO_NO_LOG_CLIENTENV, on_log);
+    clientid_t id = {.client_id = 0};
+    if (options->attach != NULL) {
+        id.client_id = options->attach->id;
+        memcpy(id.passwd, options->attach->password, sizeof id.passwd);
+    }
+    /* It copies the id, and hides the password in what it logs. */
+    client->handle =
+        zookeeper_init2(options->servers, on_session_event, options->session_ms,
+                        options->attach == NULL ? NULL : &id, client, ZOO_NO_LOG_CLIENTENV, on_log);
+    explicit_bzero(&id, sizeof id);
     if (client->handle == NULL) {
         free(client);
         return error_set(err, STATUS_AGAIN,
@@ -261,6 +271,17 @@ int64_t zk_client_session_id(const struct zk_client *client)
 {
     const clientid_t *id = zoo_client_id(client->handle);
     return id == NULL ? 0 : id->client_id;
+}
+
+void zk_client_session(const struct zk_client *client, struct zk_session *ret_session)
+{
+    const clientid_t *id = zoo_client_id(client->handle);
+    _Static_assert(sizeof id->passwd == ZK_PASSWORD_BYTES, "ZooKeeper's passwords");
+    ret_session->id = id == NULL ? 0 : id->client_id;
+    memset(ret_session->password, 0, sizeof ret_session->password);
+    if (id != NULL) {
+        memcpy(ret_session->password, id->passwd, sizeof ret_session->password);
+    }
 }
 
 int64_t zk_client_session_ms(const struct zk_client *client)
@@ -303,9 +324,12 @@ enum status zk_client_create(struct zk_client *client, const struct zk_ticket *t
     struct ACL entries[] = {{ZOO_PERM_ALL, ZOO_AUTH_IDS}, {ZOO_PERM_READ, ZOO_ANYONE_ID_UNSAFE}};
     const struct ACL_vector ours = {.count = 2, .data = entries};
     bool is_ours = client->identified && kind != ZK_SHARED;
-    return sent(zoo_acreate2(client->handle, path, data, (int)strlen(data),
-                             is_ours ? &ours : &ZOO_OPEN_ACL_UNSAFE, mode_of(kind), on_created,
-                             ticket));
+    CRASH_POINT("zookeeper_create.before");
+    enum status s = sent(zoo_acreate2(client->handle, path, data, (int)strlen(data),
+                                      is_ours ? &ours : &ZOO_OPEN_ACL_UNSAFE, mode_of(kind),
+                                      on_created, ticket));
+    CRASH_POINT("zookeeper_create.sent");
+    return s;
 }
 
 enum status zk_client_get(struct zk_client *client, const struct zk_ticket *ticket,
@@ -330,13 +354,25 @@ enum status zk_client_children(struct zk_client *client, const struct zk_ticket 
 enum status zk_client_set(struct zk_client *client, const struct zk_ticket *ticket,
                           const char *path, const char *data)
 {
-    return sent(zoo_aset(client->handle, path, data, (int)strlen(data), -1, on_stat, ticket));
+    CRASH_POINT("quorum_write.before");
+    enum status s = zk_client_set_version(client, ticket, path, data, -1);
+    CRASH_POINT("quorum_write.sent");
+    return s;
+}
+
+enum status zk_client_set_version(struct zk_client *client, const struct zk_ticket *ticket,
+                                  const char *path, const char *data, int32_t version)
+{
+    return sent(zoo_aset(client->handle, path, data, (int)strlen(data), version, on_stat, ticket));
 }
 
 enum status zk_client_delete(struct zk_client *client, const struct zk_ticket *ticket,
                              const char *path)
 {
-    return sent(zoo_adelete(client->handle, path, -1, on_void, ticket));
+    CRASH_POINT("withdraw.before");
+    enum status s = sent(zoo_adelete(client->handle, path, -1, on_void, ticket));
+    CRASH_POINT("withdraw.sent");
+    return s;
 }
 
 enum status zk_client_access(struct zk_client *client, const struct zk_ticket *ticket,

@@ -44,6 +44,8 @@ enum zk_message_type {
     ZK_MESSAGE_WATCH,  /* something about a node of `scope` changed */
     ZK_MESSAGE_ENROLL, /* commands of the scope threads; not from the library */
     ZK_MESSAGE_WITHDRAW,
+    ZK_MESSAGE_MARK_READ,
+    ZK_MESSAGE_MARK_WRITE, /* text: the mark */
     ZK_MESSAGE_STOP,
 };
 
@@ -59,6 +61,7 @@ struct zk_message {
     int rc;
     bool open;                     /* REPLY of access: others may change the node */
     int64_t czxid, owner;          /* REPLY of create and get */
+    int32_t version;               /* REPLY of create, get and set */
     char text[COORD_ENSEMBLE_MAX]; /* created: last part of the path; get: the data */
     struct zk_names *names;        /* children; NULL otherwise, or when out of memory */
 };
@@ -71,14 +74,25 @@ struct zk_ticket {
     uint32_t op;
 };
 
+/* What a session is taken up again with. The password is a secret: whoever has it can end the
+ * session. */
+#define ZK_PASSWORD_BYTES 16
+struct zk_session {
+    int64_t id;
+    unsigned char password[ZK_PASSWORD_BYTES];
+};
+
 struct zk_client_options {
     const char *servers;
     int session_ms;
     uint32_t session; /* number put on every message */
     struct inbox *inbox;
+    /* NULL: a new session. Otherwise this one, of a process that is proved dead (two handles on one
+     * session throw each other out); ENDED when it is over already. */
+    const struct zk_session *attach;
 };
 
-/* A new handle: a new session. Blocks: in name resolution only.
+/* A new handle: a new session, or the one to attach to. Blocks: in name resolution only.
  * Returns: OK; AGAIN (nothing resolves); FATAL (no memory). Owns: zk_client_close. */
 MUST_USE enum status zk_client_open(const struct zk_client_options *options,
                                     struct zk_client **ret_client, struct error *err);
@@ -90,6 +104,8 @@ void zk_client_close(struct zk_client *client);
 enum zk_link zk_client_link(const struct zk_client *client);
 int64_t zk_client_session_id(const struct zk_client *client);
 int64_t zk_client_session_ms(const struct zk_client *client); /* negotiated; valid once up */
+/* The session itself, once up. */
+void zk_client_session(const struct zk_client *client, struct zk_session *ret_session);
 
 /* Say who we are: "user:password", by ZooKeeper's scheme digest, in clear text on the wire. Once
  * per client and only while the link is up; the library keeps a copy and repeats it on each
@@ -119,6 +135,9 @@ MUST_USE enum status zk_client_children(struct zk_client *client, const struct z
                                         const char *path);
 MUST_USE enum status zk_client_set(struct zk_client *client, const struct zk_ticket *ticket,
                                    const char *path, const char *data);
+/* The same if the node has that version still, otherwise REFUSED. */
+MUST_USE enum status zk_client_set_version(struct zk_client *client, const struct zk_ticket *ticket,
+                                           const char *path, const char *data, int32_t version);
 MUST_USE enum status zk_client_delete(struct zk_client *client, const struct zk_ticket *ticket,
                                       const char *path);
 /* The node's access list: `open` in the reply. */

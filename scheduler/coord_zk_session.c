@@ -1,10 +1,12 @@
 /* Sessions of the coordination thread: open, set up, beat, suspend, confirm, give up. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "coord_zk.h"
 #include "log.h"
+#include "mutant.h"
 #include "scheduler_metrics.h"
 #include "version.h"
 
@@ -251,7 +253,11 @@ static void on_heartbeat(struct coord *c, const struct op *op, const struct zk_m
     }
     metric_observe(scheduler_metric(SCHEDULER_HEARTBEAT_SECONDS, NULL, NULL),
                    metric_seconds_since(op->sent_at, now));
-    instant until = lease_after_write(op->sent_at, c->negotiated_ms, c->tick_ms, c->margin_ms);
+    instant sent_at = MUTANT("lease_from_reply") ? now : op->sent_at;
+    instant until = lease_after_write(sent_at, c->negotiated_ms, c->tick_ms, c->margin_ms);
+    log_event(LOG_LEVEL_DEBUG, "quorum write answered",
+              "session=%u sent_ns=%" PRId64 " answered_ns=%" PRId64 " negotiated_ms=%" PRId64,
+              c->session, op->sent_at.ns, now.ns, c->negotiated_ms);
     switch (c->phase) {
     case PHASE_SETUP:
         lease_set(&c->lease, until);
@@ -259,7 +265,8 @@ static void on_heartbeat(struct coord *c, const struct op *op, const struct zk_m
         return;
     case PHASE_CONFIRMING:
         /* One node, one activation: it goes on only if its lease never ran out. */
-        if (some_seat_leads(c) && !instant_before(now, c->lease_before)) {
+        if (some_seat_leads(c) && !instant_before(now, c->lease_before) &&
+            !MUTANT("resumes_after_lease")) {
             session_abandon(c, "confirmed only after the lease had run out", now);
             return;
         }
@@ -296,6 +303,7 @@ static void on_connected(struct coord *c, instant now)
         return;
     }
     if (c->phase == PHASE_OPENING) {
+        life_keep_session(c);
         plan_setup(c);
         if (c->member[0] == '\0') {
             describe_member(c);
@@ -312,10 +320,11 @@ static void on_connected(struct coord *c, instant now)
 static void on_disconnected(struct coord *c, instant now)
 {
     if (c->phase == PHASE_READY || c->phase == PHASE_CONFIRMING) {
-        if (c->phase == PHASE_READY) {
+        if (c->phase == PHASE_READY && !MUTANT("leads_on_when_cut")) {
             c->lease_before = lease_until(&c->lease);
             lease_set(&c->lease, (instant){0});
-            log_event(LOG_LEVEL_WARN, "session suspended", "session=%u", c->session);
+            log_event(LOG_LEVEL_WARN, "session suspended", "session=%u at_ns=%" PRId64, c->session,
+                      clock_now().ns);
             coord_tell_all(c, COORD_SUSPENDED, "");
         }
         c->phase = PHASE_SUSPENDED;

@@ -24,6 +24,7 @@
 #define LOOK_MS       1000 /* between two looks at the loops */
 #define CLOSE_MS      6000 /* closing a black-holed session takes up to 4.5 s */
 #define COORD_LATE_MS 15000
+#define LIFE_MS       8000 /* longer than --close-dead-session needs as a rule */
 #define URGENT_MAX    (4 * COORD_SCOPES_MAX)
 
 struct scheduler {
@@ -33,6 +34,7 @@ struct scheduler {
     const char *kafka_properties[SETTING_LIST_MAX + 1];
     const char *kafka_secret_files[SETTING_LIST_MAX + 1];
     struct inbox *urgent;
+    struct life_file *life; /* NULL: none wanted */
     struct coord *coord;
     struct scope *scopes[COORD_SCOPES_MAX];
     bool stuck[COORD_SCOPES_MAX]; /* told already */
@@ -40,6 +42,7 @@ struct scheduler {
     bool joined[COORD_SCOPES_MAX];
     size_t count;
     struct canceller *canceller;
+    struct clock_watch *watch;
     struct observer *observer;
     struct scheduler_http *http; /* NULL: none wanted */
     _Atomic int64_t looked_ns;   /* when the main loop last looked */
@@ -61,6 +64,7 @@ static enum status make_scope(struct scheduler *d, const char *name, struct erro
         .member = s->name,
         .url = s->advertised_url,
         .coord = d->coord,
+        .watch = d->watch,
         .conninfo = s->database,
         .password_file = s->database_password_file,
         .tz_directory = s->tz_directory[0] == '\0' ? NULL : s->tz_directory,
@@ -83,6 +87,26 @@ static enum status make_scope(struct scheduler *d, const char *name, struct erro
     return status;
 }
 
+/* One process a file: a second one would close the first one's session when it dies. Held for a
+ * moment also by whoever cleans up after a predecessor. */
+static enum status begin_life(struct scheduler *d, struct error *err)
+{
+    const char *path = d->settings->session_file;
+    if (path[0] == '\0') {
+        log_event(LOG_LEVEL_INFO, "no session_file: a killed leader is replaced by expiry only",
+                  NULL);
+        return STATUS_OK;
+    }
+    enum status status =
+        life_file_take(path, LIFE_BEGIN, instant_add_ms(clock_now(), LIFE_MS), &d->life, err);
+    return status == STATUS_OK
+               ? status
+               : error_prefix(err, status == STATUS_INVALID ? status : STATUS_FATAL,
+                              status == STATUS_CONFLICT
+                                  ? "session_file: give each replica on one host its own"
+                                  : "session_file");
+}
+
 static enum status make_parts(struct scheduler *d, struct error *err)
 {
     const struct scheduler_settings *s = d->settings;
@@ -97,6 +121,10 @@ static enum status make_parts(struct scheduler *d, struct error *err)
     if (d->signals < 0 || d->urgent == NULL) {
         return error_set(err, STATUS_FATAL, "no memory or descriptors to start");
     }
+    enum status status = begin_life(d, err);
+    if (status != STATUS_OK) {
+        return status;
+    }
     const struct coord_options options = {.servers = s->zookeeper,
                                           .root = s->zookeeper_root,
                                           .session_ms = s->zookeeper_session_ms,
@@ -105,8 +133,12 @@ static enum status make_parts(struct scheduler *d, struct error *err)
                                           .name = s->name,
                                           .url = s->advertised_url,
                                           .digest_file = s->zookeeper_digest_file,
-                                          .urgent = d->urgent};
-    enum status status = coord_new(&options, &d->coord, err);
+                                          .urgent = d->urgent,
+                                          .life = d->life};
+    status = clock_watch_new(&d->watch, err);
+    if (status == STATUS_OK) {
+        status = coord_new(&options, &d->coord, err);
+    }
     for (size_t i = 0; i < s->scopes.count && status == STATUS_OK; i++) {
         status = make_scope(d, s->scopes.items[i], err);
     }
@@ -135,6 +167,8 @@ static enum status start_metrics(struct scheduler *d, struct error *err)
     const struct observer_options options = {.conninfo = s->database,
                                              .password_file = s->database_password_file,
                                              .scopes = &s->scopes,
+                                             .watch = d->watch,
+                                             .member = s->name,
                                              .observe_ms = s->observe_ms,
                                              .connect_ms = s->database_connect_ms,
                                              .statement_ms = s->database_statement_ms};
@@ -408,6 +442,8 @@ static void free_parts(struct scheduler *d)
         scope_free(d->scopes[i]);
     }
     coord_free(d->coord);
+    clock_watch_free(d->watch);
+    life_file_free(d->life);
     inbox_free(d->urgent);
     free(d->reloaded);
     if (d->signals >= 0) {

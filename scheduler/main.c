@@ -1,6 +1,7 @@
 /* report-scheduler: elects a leader for each scope, plans its schedules, relays to Kafka. */
 #include <unistd.h>
 
+#include "close_dead_session.h"
 #include "daemon.h"
 #include "daemon_main.h"
 #include "log.h"
@@ -40,6 +41,10 @@ int main(int argc, char **argv)
             "relay's counts to the log.\n",
         .version = RS_VERSION,
         .spec = &scheduler_spec,
+        .after_death = {.option = "close-dead-session",
+                        .purpose = "close the ZooKeeper session of a killed daemon, so that another "
+                                   "leads at once",
+                        .run = close_dead_session},
         .serve = serve,
     };
     return daemon_main(&program, argc, argv);

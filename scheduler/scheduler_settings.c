@@ -8,6 +8,7 @@
 
 #include "coord.h"
 #include "dispatch.h"
+#include "life_file.h"
 #include "settings_form.h"
 #include "settings_shared.h"
 #include "store.h"
@@ -100,6 +101,17 @@ static const struct setting scheduler_table[] = {
      .why = "tickTime of the servers, which a client cannot see. Too low here makes the lease too "
             "long; keep the servers' at T/5 or less (T/8 makes takeovers shorter), and syncLimit * "
             "tickTime at T/2 or less."},
+    {.key = "session_file",
+     .type = SETTING_TEXT,
+     AT(session_file),
+     .unit = "",
+     .fallback = "",
+     .form = form_absolute_path,
+     .why =
+         "File, in a directory of this user's on a local file system, that keeps the session's id "
+         "and password while the process lives, for --close-dead-session after a crash; "
+         "beside it FILE.lock. Give each replica on one host its own. Empty: session in the "
+         "directory that systemd's RuntimeDirectory= made, without one none."},
     {.key = "lease_margin_ms",
      .type = SETTING_INT,
      AT(lease_margin_ms),
@@ -378,6 +390,9 @@ static void scheduler_complete(void *settings)
     struct scheduler_settings *s = settings;
     if (s->name[0] == '\0') {
         name_from_host(s->name, sizeof s->name);
+    }
+    if (s->session_file[0] == '\0') {
+        life_file_default("session", s->session_file, sizeof s->session_file);
     }
 }
 

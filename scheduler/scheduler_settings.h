@@ -22,6 +22,7 @@ struct scheduler_settings {
     char zookeeper_digest_file[SCHEDULER_PATH_MAX];
     int64_t zookeeper_session_ms;
     int64_t zookeeper_tick_ms;
+    char session_file[SCHEDULER_PATH_MAX]; /* "": none */
     int64_t lease_margin_ms;
     char database[SETTING_TEXT_MAX];
     char database_password_file[SCHEDULER_PATH_MAX];

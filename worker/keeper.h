@@ -9,8 +9,10 @@
  *   report-keeper DEADLINE_NS GRACE_MS MEMORY_BYTES CPU_S DIRECTORY -- PROGRAM [ARGUMENT...]
  *
  * DEADLINE_NS: absolute; GRACE_MS: between SIGTERM and SIGKILL at TERMINATE; a limit of 0 is none.
- * The environment is the program's. Descriptors: 0, 1, 2 the program's; 3 control, 4 report. It
- * expects no others and links only libc.
+ * The environment is the program's. Descriptors: 0, 1, 2 the program's; 3 control, 4 report; 5, if
+ * open, is the lock of the worker's life file (life_file.h), which the keeper holds to its end and
+ * the program does not get: so nobody releases the claims of a killed worker while anything of its
+ * programs lives. It expects no others and links only libc.
  * Both pipes carry struct keeper_message, whole. Worker to keeper: EXTEND, TERMINATE, KILL. Keeper
  * to worker: exactly one of EXITED, SIGNALLED, NOT_STARTED, then end-of-file. End-of-file without
  * one: the keeper itself was killed; its program is killed with it (PR_SET_PDEATHSIG), and what
@@ -18,8 +20,7 @@
  * once can a program's children live on.
  *
  * Limits of what a keeper can do: a process that changed its user (set-uid) may not be killed by
- * it; a process in uninterruptible sleep is gone only when the kernel lets it go.
- * Not there yet (with crash-fast release_claims): sharing the worker's flock descriptor. */
+ * it; a process in uninterruptible sleep is gone only when the kernel lets it go. */
 #ifndef RS_KEEPER_H
 #define RS_KEEPER_H
 
@@ -27,6 +28,7 @@
 
 #define KEEPER_CONTROL_FD 3
 #define KEEPER_REPORT_FD  4
+#define KEEPER_LIFE_FD    5
 
 enum keeper_message_kind {
     KEEPER_EXTEND = 1,      /* value: the new deadline, nanoseconds of CLOCK_BOOTTIME */

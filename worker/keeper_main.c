@@ -1,4 +1,5 @@
 /* report-keeper: see keeper.h. One thread, one loop, no allocation after the start. */
+#include "crash_point.h"
 #include "keeper.h"
 #include "process_parent.h"
 
@@ -243,6 +244,7 @@ static void message_obey(struct keeping *k, const struct keeper_message *m)
 {
     switch ((enum keeper_message_kind)m->kind) {
     case KEEPER_EXTEND:
+        CRASH_POINT("keeper.extended");
         k->deadline_ns = m->value;
         break;
     case KEEPER_TERMINATE:
@@ -353,6 +355,7 @@ int main(int argc, char **argv)
         (void)ignored;
         return 64;
     }
+    (void)fcntl(KEEPER_LIFE_FD, F_SETFD, FD_CLOEXEC); /* ours, if it is there at all */
     /* All signals wait in the descriptor: only the worker and the deadline end a keeper. */
     sigset_t all;
     (void)sigfillset(&all);
@@ -364,9 +367,12 @@ int main(int argc, char **argv)
         report(KEEPER_NOT_STARTED, errno, KEEPER_BY_ITSELF);
         return 71;
     }
+    CRASH_POINT("keeper.begun");
     int reason = program_start(&k);
+    CRASH_POINT("keeper.forked");
     own_ends_close();
     keep(&k, signal_fd);
+    CRASH_POINT("keeper.reaped");
     if (reason != 0) {
         report(KEEPER_NOT_STARTED, reason, KEEPER_BY_ITSELF);
     } else if (WIFSIGNALED(k.status)) {

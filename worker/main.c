@@ -4,6 +4,7 @@
 #include "daemon_main.h"
 #include "dispatch.h"
 #include "log.h"
+#include "release_claims.h"
 #include "version.h"
 #include "worker_daemon.h"
 
@@ -34,6 +35,10 @@ int main(int argc, char **argv)
                    "messages and outcomes to the log.\n",
         .version = version,
         .spec = &worker_spec,
+        .after_death = {.option = "release-claims",
+                        .purpose = "give up the claims of a killed daemon, so that other workers "
+                                   "have its jobs at once",
+                        .run = release_claims},
         .serve = serve,
     };
     return daemon_main(&program, argc, argv);

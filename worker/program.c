@@ -16,7 +16,7 @@
 #include "orphans.h"
 #include "text.h"
 
-#define PIPES         5
+#define PIPES         KEEPER_LIFE_FD
 #define FIXED_WORDS   7 /* of the keeper's command line, before the program's own */
 #define ARGUMENTS_MAX 80
 #define FD_FLOOR      10   /* our ends lie above the numbers the child gets by dup2 */
@@ -82,10 +82,11 @@ static bool pipes_make(int ours[PIPES], int theirs[PIPES])
     return good;
 }
 
-/* No signal is blocked or ignored in the keeper, and nothing but 0 to 4 is open: ZooKeeper's and
- * librdkafka's descriptors are not close-on-exec. */
+/* No signal is blocked or ignored in the keeper, and nothing but 0 to 4 and the lock is open:
+ * ZooKeeper's and librdkafka's descriptors are not close-on-exec. `theirs[PIPES]`: the lock, or -1.
+ */
 static int keeper_spawn(const char *path, char *const *arguments, char *const *environment,
-                        const int theirs[PIPES], pid_t *ret_pid)
+                        const int theirs[PIPES + 1], pid_t *ret_pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -98,11 +99,12 @@ static int keeper_spawn(const char *path, char *const *arguments, char *const *e
         return failure;
     }
     failure = posix_spawnattr_init(&attributes);
-    for (int i = 0; i < PIPES && failure == 0; i++) {
+    int count = theirs[KEEPER_LIFE_FD] >= 0 ? PIPES + 1 : PIPES;
+    for (int i = 0; i < count && failure == 0; i++) {
         failure = posix_spawn_file_actions_adddup2(&actions, theirs[i], i);
     }
     if (failure == 0) {
-        failure = posix_spawn_file_actions_addclosefrom_np(&actions, PIPES);
+        failure = posix_spawn_file_actions_addclosefrom_np(&actions, count);
     }
     if (failure == 0) {
         (void)posix_spawnattr_setsigmask(&attributes, &none);
@@ -162,7 +164,7 @@ enum status program_start(const struct program_options *options, const char *inp
 {
     struct numbers numbers;
     char *words[ARGUMENTS_MAX];
-    int theirs[PIPES];
+    int theirs[PIPES + 1];
     numbers_format(options, deadline, &numbers);
     if (!command_build(options, &numbers, words)) {
         return error_set(err, STATUS_INVALID, "the program has no or too many arguments");
@@ -174,6 +176,7 @@ enum status program_start(const struct program_options *options, const char *inp
     p->input = input;
     p->input_left = strlen(input);
     int failure = pipes_make(p->fds, theirs) ? 0 : errno;
+    theirs[KEEPER_LIFE_FD] = options->life == NULL ? -1 : life_file_fd(options->life);
     if (failure == 0) {
         union {
             const char *const *in;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "clock.h"
+#include "life_file.h"
 #include "status.h"
 
 #define PROGRAM_TAIL_MAX 1500 /* bytes of stderr that are kept */
@@ -24,8 +25,9 @@ struct program_options {
     const char *const *environment; /* NULL-terminated "NAME=value": all that the program sees */
     const char *directory;
     int64_t grace_ms;
-    int64_t memory_bytes; /* address space; 0: no limit */
-    int64_t cpu_s;        /* processor time; 0: no limit */
+    int64_t memory_bytes;         /* address space; 0: no limit */
+    int64_t cpu_s;                /* processor time; 0: no limit */
+    const struct life_file *life; /* the keeper shares its lock; NULL: none */
 };
 
 enum program_event {

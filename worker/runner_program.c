@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crash_point.h"
 #include "program.h"
 #include "runner.h"
 
@@ -92,7 +93,8 @@ static enum status start(struct run *x, const char *input, struct error *err)
                                       .directory = x->settings->working_directory,
                                       .grace_ms = x->r->settings->kill_grace_ms,
                                       .memory_bytes = x->settings->memory_bytes,
-                                      .cpu_s = x->settings->cpu_s};
+                                      .cpu_s = x->settings->cpu_s,
+                                      .life = x->r->w->life};
     x->deadline = claims_watch(x->r->w->claims, x->r->claim).deadline;
     enum status s = program_start(&options, input, x->deadline, &x->program, err);
     free(environment);
@@ -245,8 +247,10 @@ void runner_program(struct runner *r)
     }
     if (s == STATUS_OK) {
         struct program_end end;
+        CRASH_POINT("program.started");
         follow(&x);
         program_finish(x.program, &end);
+        CRASH_POINT("program.ended");
         conclude(&x, &end);
     } else {
         outcome_fail(&r->claim->outcome, OUTCOME_FAILED, true, err.text);

@@ -55,6 +55,7 @@ void worker_done(struct worker *w)
     wake_close(w->heartbeat_wake);
     wake_close(w->intake_wake);
     wake_close(w->sweep_wake);
+    life_file_free(w->life);
     claims_free(w->claims);
     free(w->identity);
     settings_now_free(w->now);

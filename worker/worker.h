@@ -9,6 +9,7 @@
 
 #include "claims.h"
 #include "counters.h"
+#include "life_file.h"
 #include "settings_now.h"
 #include "stall.h"
 #include "store.h"
@@ -33,6 +34,7 @@ struct worker {
     struct counters counters;
     struct incarnation incarnation;
     char keeper[WORKER_PATH_MAX];
+    struct life_file *life; /* NULL: none; written by the heartbeat thread, shared with keepers */
     /* When these loops last turned, nanoseconds of an instant; for /livez and the watchdog. */
     _Atomic int64_t guard_turned_ns, heartbeat_turned_ns, intake_turned_ns, outcomes_turned_ns;
 

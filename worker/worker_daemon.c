@@ -36,6 +36,7 @@
 #define RECORD_MS    10000 /* for the last outcomes */
 #define LEAVE_MS     10000 /* for the consumer group and the last statement */
 #define HTTP_STOP_MS 2000
+#define LIFE_MS      8000 /* longer than --release-claims needs as a rule */
 #define STACK_BYTES  (1u << 20)
 #define THREADS      4 /* threads beside the runners */
 
@@ -321,6 +322,32 @@ static enum status metrics_begin(struct daemon *d, struct error *err)
     return s == STATUS_OK ? s : error_set(err, STATUS_FATAL, "too many collectors of metrics");
 }
 
+/* One process a file. A program of a killed predecessor that does not die must not keep its
+ * successor from starting: that one then goes without. */
+static enum status life_begin(struct daemon *d, struct error *err)
+{
+    const char *path = d->w.settings->incarnation_file;
+    if (path[0] == '\0') {
+        log_event(LOG_LEVEL_INFO, "no incarnation_file: a killed worker's claims lapse only", NULL);
+        return STATUS_OK;
+    }
+    enum status s =
+        life_file_take(path, LIFE_BEGIN, instant_add_ms(clock_now(), LIFE_MS), &d->w.life, err);
+    if (s == STATUS_TIMEOUT) {
+        log_event(
+            LOG_LEVEL_WARN,
+            "going without incarnation_file: if this process is killed, its claims lapse only",
+            "error=%s", log_quote(err->text).text);
+        return STATUS_OK;
+    }
+    return s == STATUS_OK
+               ? s
+               : error_prefix(err, s == STATUS_INVALID ? s : STATUS_FATAL,
+                              s == STATUS_CONFLICT
+                                  ? "incarnation_file: give each worker on one host its own"
+                                  : "incarnation_file");
+}
+
 /* What a start needs beyond memory. */
 static enum status daemon_prepare(struct daemon *d, struct error *err)
 {
@@ -331,6 +358,9 @@ static enum status daemon_prepare(struct daemon *d, struct error *err)
     }
     keeper_find(&d->w);
     enum status s = programs_check(&d->w, d->w.settings, err);
+    if (s == STATUS_OK) {
+        s = life_begin(d, err);
+    }
     if (s == STATUS_OK) {
         s = store_check(d->w.settings, err);
     }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "dispatch.h"
+#include "life_file.h"
 #include "settings_form.h"
 #include "settings_shared.h"
 #include "store.h"
@@ -234,6 +235,17 @@ static const struct setting worker_table[] = {
      .why = "A loop (claims, heartbeat, outcomes) that made no turn for so long is stuck: it is "
             "told, and systemd's watchdog is not fed until it turns again. Below WatchdogSec of "
             "the unit."},
+    {.key = "incarnation_file",
+     .type = SETTING_TEXT,
+     AT(worker_settings, incarnation_file),
+     .unit = "",
+     .fallback = "",
+     .form = form_absolute_path,
+     .why =
+         "File, in a directory of this user's on a local file system, that says what the process "
+         "is called in the database while it or a program of its lives, for --release-claims "
+         "after a crash; beside it FILE.lock. Give each worker on one host its own. Empty: "
+         "incarnation in the directory that systemd's RuntimeDirectory= made, without one none."},
     {.key = "keeper",
      .type = SETTING_TEXT,
      AT(worker_settings, keeper),
@@ -360,6 +372,9 @@ static void worker_complete(void *settings)
     struct worker_settings *s = settings;
     if (s->name[0] == '\0' && gethostname(s->name, sizeof s->name - 1) != 0) {
         (void)snprintf(s->name, sizeof s->name, "%s", "worker");
+    }
+    if (s->incarnation_file[0] == '\0') {
+        life_file_default("incarnation", s->incarnation_file, sizeof s->incarnation_file);
     }
 }
 

@@ -48,6 +48,7 @@ struct worker_settings {
     int64_t kill_grace_ms;
     int64_t sweep_ms;
     int64_t stuck_ms;
+    char incarnation_file[WORKER_PATH_MAX]; /* "": none */
     char keeper[WORKER_PATH_MAX];
     char http_address[64]; /* "": no HTTP */
     int64_t http_port;

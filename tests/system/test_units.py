@@ -97,6 +97,23 @@ def test_times_of_the_units_fit_the_defaults_of_the_settings(root):
         default_ms("report-worker", "drain_ms") + default_ms("report-worker", "kill_grace_ms") + 30000)
 
 
+@pytest.mark.parametrize("name, option, file", [("scheduler", "--close-dead-session", "session"),
+                                                ("worker", "--release-claims", "incarnation")])
+def test_units_clean_up_after_a_killed_process_in_the_directory_that_it_had(root, tmp_path, name, option, file):
+    unit = unit_text(root, f"report-{name}.service")
+    start = re.search(r"(?m)^ExecStart=(\S+) (--config \S+)$", unit)
+    stop = re.search(r"(?m)^ExecStopPost=-(.+)$", unit).group(1)
+    assert stop == f"{start.group(1)} {option} {start.group(2)}"
+    assert f"\nRuntimeDirectory=report-{name}\nRuntimeDirectoryMode=0700\n" in unit
+    # Longer than the command's own bound.
+    assert seconds(root, f"report-{name}.service", "TimeoutStopSec") >= 25
+    words = [next(root.rglob(f"bin/report-{name}")), option, "--config", next(root.rglob(f"etc/report-scheduler/{name}.conf"))]
+    result = subprocess.run(words, stdin=subprocess.DEVNULL, text=True, capture_output=True, timeout=30, check=False,
+                            env={**os.environ, "RUNTIME_DIRECTORY": str(tmp_path)})
+    assert (result.returncode, f"{tmp_path}/{file}: is not there" in result.stderr) == (3, True), result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_units_reload_and_installed_files_have_no_fault(root):
     for unit in UNITS:
         assert "\nType=notify\n" in unit_text(root, unit)
