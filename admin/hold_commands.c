@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ask.h"
 #include "known_names.h"
 #include "session.h"
 
@@ -13,7 +14,7 @@
 /* The columns of every list of holds. */
 #define HOLD_COLUMNS                                                                               \
     "id, kind, subject, since_at AS \"since_at~\", raised_by AS \"raised_by|BY\", reason,"         \
-    " scope AS \"scope-\", queue AS \"queue-\""
+    " scope AS \"scope-\", queue AS \"queue-\", cause AS \"cause-\""
 
 enum exit_code holds_command(struct invocation *in)
 {
@@ -87,11 +88,58 @@ static enum exit_code lift(struct session *s, const char *id)
     return code;
 }
 
+/* What a database that forgot something may do again, once it is let go: $1 is the hold. */
+static const char forgotten[] =
+    "SELECT h.scope, h.mark AS forgotten_job, reports.time_of_job(h.mark) AS"
+    " forgotten_job_planned_at, (SELECT max(reports.time_of_job(x.id)) FROM (SELECT j.id, j.scope"
+    "   FROM reports.job j ORDER BY j.id DESC LIMIT 10000) x WHERE x.scope = h.scope) AS"
+    " newest_job_here_at FROM reports.v_hold_history h WHERE h.id = $1::bigint";
+static const char again_planned[] =
+    "SELECT p.schedule, p.last_fire_at, p.next_fire_at, v.misfire,"
+    " count(*) OVER () AS schedules FROM reports.v_hold_history h"
+    " JOIN reports.schedule_progress p ON p.scope = h.scope AND p.next_fire_at <= clock_timestamp()"
+    " LEFT JOIN reports.schedule_version v ON v.schedule = p.schedule AND v.version = p.version"
+    " WHERE h.id = $1::bigint ORDER BY p.next_fire_at LIMIT 20";
+static const char again_run[] =
+    "SELECT x.state, count(*) AS jobs, min(x.id::text) AS oldest_job FROM"
+    " (SELECT j.state::text, j.id FROM reports.v_hold_history h JOIN reports.job j"
+    "   ON j.scope = h.scope AND j.state IN ('waiting', 'queued', 'running', 'retry_wait')"
+    "   WHERE h.id = $1::bigint LIMIT 10000) x GROUP BY x.state ORDER BY x.state";
+static const char again_sent[] =
+    "SELECT x.channel, x.state, count(*) AS deliveries FROM"
+    " (SELECT d.channel, d.state FROM reports.v_hold_history h JOIN reports.delivery d"
+    "   ON d.scope = h.scope AND d.state IN ('pending', 'claimed', 'sending', 'unknown')"
+    "   WHERE h.id = $1::bigint LIMIT 10000) x GROUP BY x.channel, x.state ORDER BY 1, 2";
+
+static enum exit_code show_what_may_repeat(struct session *s, const char *id)
+{
+    static const char *const asked[] = {forgotten, again_planned, again_run, again_sent};
+    const char *values[] = {id};
+    struct section sections[] = {
+        {.key = "forgotten", .facts = true},
+        {.key = "planned", .title = "PLANNED AGAIN, AS THE MISFIRE POLICY SAYS", .empty = "none"},
+        {.key = "run", .title = "JOBS NOT FINISHED HERE, WHICH MAY HAVE RUN", .empty = "none"},
+        {.key = "sent", .title = "DELIVERIES NOT DONE HERE, WHICH MAY HAVE BEEN", .empty = "none"},
+    };
+    enum exit_code code = EXIT_DONE;
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0] && code == EXIT_DONE; i++) {
+        code = session_select(s, asked[i], 1, values, &sections[i].table);
+    }
+    if (code == EXIT_DONE) {
+        session_print(s, sections, sizeof sections / sizeof sections[0]);
+    }
+    for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
+        table_free(sections[i].table);
+    }
+    return code;
+}
+
 enum exit_code release_hold_command(struct invocation *in)
 {
     static const char sql[] =
         "SELECT CASE kind WHEN 'installation' THEN 'the installation'"
-        " ELSE kind || ' ' || subject END, reason, raised_by FROM reports.v_hold_history"
+        " ELSE kind || ' ' || subject END, reason, raised_by,"
+        " cause = 'database_rewound' AND lifted_at IS NULL FROM reports.v_hold_history"
         " WHERE id = $1::bigint";
     struct session s;
     struct table *t = NULL;
@@ -104,6 +152,12 @@ enum exit_code release_hold_command(struct invocation *in)
     if (code == EXIT_DONE && table_rows(t) == 0) {
         code = command_fail(in, EXIT_NOT_FOUND,
                             "hold %s does not exist; reportctl holds lists them", id);
+    }
+    if (code == EXIT_DONE && strcmp(table_cell(t, 0, 3), "t") == 0) {
+        code = show_what_may_repeat(&s, id);
+        if (code == EXIT_DONE) {
+            code = ask_first(&s, "All this may be done a second time. Let it go on?");
+        }
     }
     if (code == EXIT_DONE) {
         code = lift(&s, id);
@@ -125,7 +179,8 @@ enum exit_code queues_command(struct invocation *in)
         "SELECT queue AS \"queue|NAME\", max_outstanding AS \"max_outstanding|BOUND\","
         " queued || CASE WHEN capped THEN '+' ELSE '' END AS \"queued#\", running,"
         " waiting || CASE WHEN capped THEN '+' ELSE '' END AS \"waiting#\","
-        " oldest_at AS \"oldest_at~\", held, hold_reason, workers, slots, description"
+        " oldest_at AS \"oldest_at~\", held, hold_reason, workers, slots,"
+        " description AS \"description?\""
         " FROM reports.v_queue ORDER BY queue LIMIT $1";
     char limit[24];
     const char *values[] = {limit};

@@ -5,6 +5,7 @@
 
 #include "coord_zk.h"
 #include "log.h"
+#include "mutant.h"
 
 #define RETRY_MS 200 /* after a request that was not sent or not answered */
 
@@ -294,6 +295,10 @@ void seat_on_watch(struct coord *c, unsigned scope)
         seat->list_again = true;
     }
     seat->relist_at = clock_now();
+    if (MUTANT("first_without_relist") && seat->step == SEAT_IN) {
+        struct coord_event rank = {.type = COORD_RANK, .attempt = seat->attempt};
+        coord_tell(c, scope, &rank);
+    }
 }
 
 /* Judging ---------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "coord_zk.h"
+#include "crash_point.h"
 
 void seat_node_path(const struct seat *seat, const char *name, char ret_path[NODE_PATH_MAX])
 {
@@ -85,7 +86,9 @@ static void send_enroll_step(struct coord *c, unsigned scope, enum op_kind kind)
         char prefix[CANDIDATE_NAME_MAX];
         (void)snprintf(prefix, sizeof prefix, "%s-n-", seat->guid);
         seat_node_path(seat, prefix, path);
+        CRASH_POINT("enroll.before");
         s = zk_client_create(c->client, &op->ticket, path, c->member_data, ZK_CANDIDATE);
+        CRASH_POINT("enroll.sent");
         seat->step = SEAT_CREATING;
     }
     if (s != STATUS_OK) {
@@ -123,6 +126,7 @@ static void leave(struct coord *c, unsigned scope)
 {
     struct seat *seat = &c->seats[scope];
     if (seat->step == SEAT_IN) {
+        mark_leave(c, scope);
         seat_doom(c, scope, seat->own.name);
         seat->step = SEAT_EMPTY;
     }
@@ -205,6 +209,7 @@ void seat_reset(struct seat *seat)
     seat->told = false;
     seat->watched[0] = '\0';
     seat->own_watched = false;
+    seat->mark = (struct mark){.asked = false};
     memset(seat->doomed, 0, sizeof seat->doomed);
 }
 
@@ -227,6 +232,7 @@ void seat_on_reply(struct coord *c, const struct op *op, const struct zk_message
         on_read(c, op->scope, m, now);
         return;
     case OP_SEAT_CREATE:
+        CRASH_POINT("enroll.answered");
         on_created(c, op->scope, m);
         return;
     case OP_SEAT_SYNC:
@@ -240,6 +246,7 @@ void seat_on_reply(struct coord *c, const struct op *op, const struct zk_message
         list_on_watched(c, op, m);
         return;
     case OP_SEAT_DELETE:
+        CRASH_POINT("withdraw.answered");
         list_on_deleted(c, op, m);
         return;
     case OP_AUDIT:
@@ -249,7 +256,9 @@ void seat_on_reply(struct coord *c, const struct op *op, const struct zk_message
     case OP_SETUP_READ:
     case OP_SETUP_MEMBER:
     case OP_HEARTBEAT:
-        return; /* session_on_reply's */
+    case OP_MARK_READ:
+    case OP_MARK_WRITE:
+        return; /* session_on_reply's, mark_on_reply's */
     }
 }
 

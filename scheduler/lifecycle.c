@@ -14,13 +14,26 @@ static const char *const event_names[LIFECYCLE_EVENTS] = {
     "ensemble known", "hold found",     "lifted",       "enrolled",      "enroll failed",
     "rank first",     "rank behind",    "node lost",    "established",   "superseded",
     "prepared",       "prepare failed", "fenced",       "lease expired", "database unhealthy",
-    "stuck",          "stop",           "drained",      "released",
+    "database moved", "clock suspect",
+    "stuck",          "handoff",      "stand aside",   "stop",
+    "drained",        "released",
 };
 
 static const char *const reason_names[LIFECYCLE_REASONS] = {
-    "none",          "stopped",        "handoff", "suspended",          "session_expired",
-    "node_lost",     "lease_expired",  "fenced",  "database_unhealthy", "stuck",
-    "clock_suspect", "prepare_failed", "held",
+    "none",
+    "stopped",
+    "handoff",
+    "suspended",
+    "session_expired",
+    "node_lost",
+    "lease_expired",
+    "fenced",
+    "database_unhealthy",
+    "stuck",
+    "clock_suspect",
+    "prepare_failed",
+    "database_moved",
+    "held",
 };
 
 static const char *const command_names[LIFECYCLE_COMMANDS] = {

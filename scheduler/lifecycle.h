@@ -47,7 +47,11 @@ enum lifecycle_event {
     LIFECYCLE_EV_FENCED,             /* a protected write was refused */
     LIFECYCLE_EV_LEASE_EXPIRED,      /* the local deadline passed without a renewal */
     LIFECYCLE_EV_DATABASE_UNHEALTHY, /* no statement succeeded for longer than the bound */
+    LIFECYCLE_EV_DATABASE_MOVED,     /* the server is not the one that was established on */
+    LIFECYCLE_EV_CLOCK_SUSPECT,      /* its clock is not where it must be, or the own one is not */
     LIFECYCLE_EV_STUCK,              /* the scope thread made no turn for longer than the bound */
+    LIFECYCLE_EV_HANDOFF,            /* another is ready to lead next, as an operator asked */
+    LIFECYCLE_EV_STAND_ASIDE,        /* one behind is to lead next */
     LIFECYCLE_EV_STOP,               /* the process is asked to end; fed again until it has */
     LIFECYCLE_EV_DRAINED,            /* in-flight work is finished or abandoned */
     LIFECYCLE_EV_RELEASED,           /* fence row marked, node gone (or its session given up) */
@@ -83,8 +87,7 @@ enum lifecycle_command {
 };
 #define LIFECYCLE_COMMANDS 14
 
-/* Why ACTIVE (or the way to it) was left. `handoff` and `clock_suspect` are in the vocabulary of
- * the diary; no edge gives them yet (planned handoff and the clock guard are not built yet). */
+/* Why ACTIVE (or the way to it) was left: the vocabulary of the diary. */
 enum lifecycle_reason {
     LIFECYCLE_REASON_NONE,
     LIFECYCLE_REASON_STOPPED,
@@ -98,7 +101,8 @@ enum lifecycle_reason {
     LIFECYCLE_REASON_STUCK,
     LIFECYCLE_REASON_CLOCK_SUSPECT,
     LIFECYCLE_REASON_PREPARE_FAILED,
-    LIFECYCLE_REASON_HELD, /* a hold row appeared while leading */
+    LIFECYCLE_REASON_DATABASE_MOVED, /* restarted, failed over or replaced: established again */
+    LIFECYCLE_REASON_HELD,           /* a hold row appeared while leading */
 };
 #define LIFECYCLE_REASONS ((size_t)LIFECYCLE_REASON_HELD + 1)
 

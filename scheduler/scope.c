@@ -118,6 +118,17 @@ static void on_enrolled(struct scope *s, const struct coord_event *e)
 {
     s->authority.generation = e->generation;
     scope_feed(s, LIFECYCLE_EV_ENROLLED);
+    if (scope_prove_regressed(s)) {
+        scope_feed(s, LIFECYCLE_EV_HOLD_FOUND);
+    }
+}
+
+static void on_enroll_failed(struct scope *s, const struct coord_event *e)
+{
+    struct error err;
+    (void)error_set(&err, STATUS_AGAIN, "%s", e->text);
+    scope_set_problem(s, "enrolling failed", &err);
+    scope_feed(s, LIFECYCLE_EV_ENROLL_FAILED);
 }
 
 static void on_rank(struct scope *s, const struct coord_event *e)
@@ -168,10 +179,7 @@ static void take_event(struct scope *s, const struct coord_event *e)
         return;
     case COORD_ENROLL_FAILED:
         if (mine) {
-            struct error err;
-            (void)error_set(&err, STATUS_AGAIN, "%s", e->text);
-            scope_set_problem(s, "enrolling failed", &err);
-            scope_feed(s, LIFECYCLE_EV_ENROLL_FAILED);
+            on_enroll_failed(s, e);
         }
         return;
     case COORD_RANK:
@@ -182,6 +190,11 @@ static void take_event(struct scope *s, const struct coord_event *e)
     case COORD_NODE_LOST:
         if (mine) {
             scope_feed(s, LIFECYCLE_EV_NODE_LOST);
+        }
+        return;
+    case COORD_MARK:
+        if (mine) {
+            scope_take_mark(s, e->text);
         }
         return;
     case COORD_WITHDRAWN:

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "clock.h"
+#include "clock_watch.h"
 #include "coord.h"
 #include "ident.h"
 #include "lifecycle.h"
@@ -22,6 +23,7 @@ struct scope_options {
     const char *member; /* this replica, for people */
     const char *url;    /* of its HTTP server, for redirections; NULL or "": none */
     struct coord *coord;
+    struct clock_watch *watch; /* shared by the process; NULL: the clock is not watched */
     const char *conninfo, *password_file;
     const char *tz_directory; /* NULL: the system's */
     int64_t statement_ms;     /* deadline of one statement */

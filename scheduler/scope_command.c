@@ -1,7 +1,9 @@
 /* How a scope carries out the commands of a transition. */
 #include <stdio.h>
 
+#include "crash_point.h"
 #include "log.h"
+#include "mutant.h"
 #include "scope_shell.h"
 #include "store_fence.h"
 
@@ -46,7 +48,7 @@ void scope_begin_relay(struct scope *s)
 void scope_end_relay(struct scope *s, instant deadline)
 {
     struct relay *relay = relay_exchange(s, NULL); /* out of sight before it is freed */
-    if (relay != NULL) {
+    if (relay != NULL && !MUTANT("releases_before_drain")) {
         relay_stop(relay, deadline);
         scope_mark_turn(s);
     }
@@ -94,6 +96,7 @@ static void back_off(struct scope *s)
 static void enroll(struct scope *s)
 {
     s->attempt++;
+    s->withdraw_sent = false; /* a WITHDRAWN that comes now is of the node before */
     s->authority.generation = 0;
     uuid_random(s->authority.owner);
     if (coord_enroll(s->options.coord, s->number, s->attempt) != STATUS_OK) {
@@ -106,15 +109,19 @@ static void begin_establish(struct scope *s)
     s->healthy_at = clock_now();
     s->state_until = scope_in_ms(atomic_load(&s->establish_ms));
     s->store_retry_at = clock_now();
+    CRASH_POINT("establishing.begun");
+    scope_ask_mark(s);
 }
 
 static void begin_prepare(struct scope *s)
 {
-    const struct planning_options options = {.scope = s->options.name,
+    const struct planning_options options = {.watch = s->options.watch,
+                                             .scope = s->options.name,
                                              .lease = s->lease,
                                              .tz_directory = s->options.tz_directory,
                                              .statement_ms = s->options.statement_ms,
                                              .batch_schedules = s->options.batch_schedules};
+    CRASH_POINT("preparing.begun");
     s->prepare_began = clock_now();
     planning_free(s->planning);
     s->planning = planning_new(&options);
@@ -136,6 +143,7 @@ static void lead(struct scope *s)
         scope_statement_failed(s, "diary", &err);
     }
     scope_begin_relay(s);
+    CRASH_POINT("leading.begun");
 }
 
 static void warm(struct scope *s)
@@ -147,10 +155,12 @@ static void warm(struct scope *s)
         s->failures = 0;
     }
     s->ping_at = clock_now();
+    scope_follow_anew(s);
 }
 
 static void release(struct scope *s)
 {
+    CRASH_POINT("releasing.begun");
     s->withdraw_sent = false;
     s->state_until = scope_in_ms(2 * s->options.statement_ms);
     planning_free(s->planning);
@@ -200,6 +210,7 @@ static void carry_out_beginnings(struct scope *s, unsigned commands)
         lead(s);
     }
     if ((commands & LIFECYCLE_DO_DRAIN) != 0) {
+        CRASH_POINT("draining.begun");
         s->state_until = scope_in_ms(atomic_load(&s->drain_ms));
     }
     if ((commands & LIFECYCLE_DO_RELEASE) != 0) {

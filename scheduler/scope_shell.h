@@ -14,6 +14,8 @@
 #include "scope.h"
 #include "stall.h"
 #include "store.h"
+#include "store_candidate.h"
+#include "store_fence.h"
 
 struct scope {
     struct scope_options options;
@@ -51,6 +53,11 @@ struct scope {
     bool established; /* the fence row accepted `authority` at least once: there is something to
                          release */
     unsigned ahead;
+    struct fence_row read; /* the fence row before the own node was asked for */
+    bool mark_asked, mark_here;
+    char mark[UUID_TEXT_MAX];         /* ZooKeeper's, when mark_here; "": none */
+    char acknowledged[UUID_TEXT_MAX]; /* the newest job that this process was told is written */
+    bool moved; /* the connection leads to another server than the one established on */
     struct planning *planning;
     bool notified;
 
@@ -65,6 +72,13 @@ struct scope {
     instant prepare_began;
     instant look_at; /* when to look at the fence row again */
     instant ping_at;
+    bool leave;             /* a handoff: the successor is ready */
+    enum candidate_wish wish;
+    bool wish_confirmed;    /* that we can take over, as far as we know */
+    instant wish_lease;     /* its end when we were named */
+    unsigned follow_ahead;  /* what was told last */
+    bool follow_suspended;  /* the same */
+    instant follow_at;      /* when to tell again */
     char problem[256];
 };
 
@@ -91,6 +105,30 @@ void scope_database_works(struct scope *s);
 void scope_statement_failed(struct scope *s, const char *what, const struct error *err);
 /* No success for longer than the bound: fed DATABASE_UNHEALTHY. */
 bool scope_gave_database_up(struct scope *s);
+
+/* scope_guard.c: what tells a restored ensemble or a database that forgot something. */
+/* The own node's number is known: is it one that a restored ensemble gives? True: it was proved,
+ * and recorded. */
+bool scope_prove_regressed(struct scope *s);
+void scope_ask_mark(struct scope *s);
+void scope_take_mark(struct scope *s, const char *mark);
+/* A batch is written: remember it, here and in ZooKeeper. */
+void scope_acknowledge(struct scope *s, const char *job);
+/* Another server answered: fed DATABASE_MOVED. */
+bool scope_has_moved(struct scope *s);
+
+/* scope_handoff.c: what a replica that does not lead tells the others, and is asked. */
+/* FOLLOWING, with a store. Returns when it wants to be called again; now: an event was fed. */
+instant scope_follow(struct scope *s);
+/* FOLLOWING begins. */
+void scope_follow_anew(struct scope *s);
+void scope_tell_held(struct scope *s, const char *why);
+
+/* The database's clock is suspect: fed CLOCK_SUSPECT. */
+bool scope_distrusts_clock(struct scope *s);
+/* Before the first write of a leadership: read the clock. Returns: as store_clock; AGAIN: it is
+ * suspect. */
+MUST_USE enum status scope_compare_clock(struct scope *s, struct error *err);
 
 /* scope_work.c: what each state does in one turn; returns when it wants the next. */
 instant scope_work(struct scope *s);

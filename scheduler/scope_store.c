@@ -4,7 +4,7 @@
 #include "log.h"
 #include "store_fence.h"
 
-static const struct backoff store_backoff = {.base_ms = 100, .most_ms = 3000};
+static const struct backoff store_backoff = {.base_ms = 100, .most_ms = 1000};
 
 instant scope_in_ms(int64_t ms)
 {
@@ -54,18 +54,23 @@ static enum status store_prepare(struct scope *s, struct store *store, struct er
     if (status == STATUS_OK) { /* an outcome made room, or left a retry */
         status = store_listen(store, "report_work", scope_statement_deadline(s), err);
     }
+    if (status == STATUS_OK) { /* a handoff began, or its successor is ready */
+        status = store_listen(store, CANDIDATE_CHANNEL, scope_statement_deadline(s), err);
+    }
     /* A connection that follows the one which established makes itself known, so that a successor
      * can end it. */
     if (status == STATUS_OK && lifecycle_may_write(s->life.state)) {
-        status = scope_may_decide(s) ? fence_register(store, &s->authority, "scope",
+        status = scope_may_decide(s) ? fence_register(store, &s->authority, s->acknowledged,
                                                       scope_statement_deadline(s), err)
                                      : error_set(err, STATUS_AGAIN, "the lease does not hold");
+        if (status == STATUS_CONFLICT) { /* a good connection, but not to what was established on */
+            s->moved = true;
+            return STATUS_OK;
+        }
     }
     return status;
 }
 
-/* Have a working connection, opening one when it is time to. FENCED: ours is not the accepted
- * generation any more. */
 enum status scope_have_store(struct scope *s, struct error *err)
 {
     if (s->store != NULL && !store_is_broken(s->store)) {

@@ -3,7 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "crash_point.h"
+#include "decision.h"
 #include "log.h"
+#include "mutant.h"
 #include "scope_shell.h"
 #include "store_fence.h"
 
@@ -24,18 +27,18 @@ static enum status look(struct scope *s, bool *ret_held, struct error *err)
     if (status != STATUS_OK) {
         return status;
     }
-    if (meeting == FENCE_ENSEMBLE_UNKNOWN) {
-        (void)error_set(
-            err, STATUS_HELD,
-            "ensemble_unknown: this ZooKeeper ensemble is \"%s\", and the database belongs to "
-            "another; connect to the one in table reports.ensemble, or adopt this one if it was "
-            "rebuilt: docs/operations.md, \"HELD: ensemble_unknown\"",
-            s->ensemble);
+    if (meeting == FENCE_ENSEMBLE_UNKNOWN || meeting == FENCE_ENSEMBLE_RETIRED) {
+        (void)error_set(err, STATUS_HELD,
+                        "ensemble_unknown: the database %s ZooKeeper ensemble \"%s\"; correct "
+                        "`zookeeper`, or, if it was rebuilt, reportctl fence rebase",
+                        meeting == FENCE_ENSEMBLE_RETIRED ? "has gone over to another than"
+                                                          : "does not know",
+                        s->ensemble);
         *ret_held = true;
         return STATUS_OK;
     }
-    struct fence_row row = {.held = false};
-    status = fence_read(s->store, s->options.name, scope_statement_deadline(s), &row, err);
+    /* Read before a node is asked for: see scope_prove_regressed. */
+    status = fence_read(s->store, s->options.name, scope_statement_deadline(s), &s->read, err);
     if (status != STATUS_OK) {
         return status;
     }
@@ -45,10 +48,10 @@ static enum status look(struct scope *s, bool *ret_held, struct error *err)
                   log_quote(s->ensemble).text, incarnation);
     }
     s->authority.incarnation = incarnation;
-    if (row.held) {
-        (void)error_set(err, STATUS_HELD, "a hold stands on the scope or the installation");
+    if (s->read.held) {
+        (void)error_set(err, STATUS_HELD, "%s", s->read.hold);
     }
-    *ret_held = row.held;
+    *ret_held = s->read.held;
     return STATUS_OK;
 }
 
@@ -69,8 +72,13 @@ static instant look_again(struct scope *s)
         s->work_at = scope_in_ms(HOLD_LOOK_MS);
         return s->work_at;
     }
+    if (!held && scope_distrusts_clock(s)) { /* whoever could lead only to step down does not */
+        s->work_at = scope_in_ms(HOLD_LOOK_MS);
+        return s->work_at;
+    }
     s->meet_wanted = false;
     if (held) {
+        scope_tell_held(s, err.text);
         scope_set_problem(s, "held", &err);
         s->work_at = scope_in_ms(HOLD_LOOK_MS);
         scope_feed(s, LIFECYCLE_EV_HOLD_FOUND); /* in HELD: no news */
@@ -104,8 +112,10 @@ static instant work_following(struct scope *s)
     if (scope_have_store(s, &err) != STATUS_OK) {
         return instant_max(s->store_retry_at, scope_in_ms(1));
     }
-    if (instant_before(clock_now(), s->ping_at)) {
-        return s->ping_at;
+    instant wake_at = scope_follow(s);
+    if (instant_before(clock_now(), s->ping_at) || s->life.state != LIFECYCLE_FOLLOWING ||
+        s->store == NULL /* given up while following */) {
+        return instant_min(wake_at, s->ping_at);
     }
     s->ping_at = scope_in_ms(SCOPE_PING_MS);
     if (store_clock(s->store, scope_statement_deadline(s), &now, &err) == STATUS_OK) {
@@ -113,7 +123,7 @@ static instant work_following(struct scope *s)
     } else {
         scope_statement_failed(s, "warm connection", &err);
     }
-    return s->ping_at;
+    return instant_min(wake_at, s->ping_at);
 }
 
 /* Leading -------------------------------------------------------------------------------------- */
@@ -140,18 +150,39 @@ static instant work_establishing(struct scope *s)
         scope_feed(s, LIFECYCLE_EV_DATABASE_UNHEALTHY);
         return clock_now();
     }
+    if (scope_distrusts_clock(s)) {
+        return clock_now();
+    }
     if (!scope_may_decide(s)) {
         return scope_in_ms(SCOPE_RETRY_MS); /* the event that says why is on its way */
     }
     if (scope_have_store(s, &err) != STATUS_OK) {
         return instant_max(s->store_retry_at, scope_in_ms(1));
     }
+    CRASH_POINT("establishing.connected");
+    if (!s->mark_here) {
+        if (!s->mark_asked) {
+            scope_ask_mark(s);
+        }
+        return scope_in_ms(SCOPE_RETRY_MS); /* sooner when it comes */
+    }
+    /* Connecting took time: what was allowed before it may not be any more (I8). */
+    instant now = clock_now();
+    if (!lease_holds(s->lease, now)) {
+        return scope_in_ms(SCOPE_RETRY_MS);
+    }
+    decision_tell("establish", &s->authority, now, s->lease);
     s->established = true; /* from here on it may be */
-    const struct fence_member me = {.name = s->options.member, .url = s->options.url};
+    const struct fence_member me = {.name = s->options.member,
+                                    .url = s->options.url,
+                                    .mark = s->mark,
+                                    .acknowledged = s->acknowledged};
     enum status status =
         fence_establish(s->store, &s->authority, &me, scope_statement_deadline(s), &err);
     if (status == STATUS_OK) {
+        s->moved = false;
         scope_database_works(s);
+        CRASH_POINT("establishing.done");
         scope_feed(s, LIFECYCLE_EV_ESTABLISHED);
         return clock_now();
     }
@@ -180,7 +211,7 @@ static instant work_establishing(struct scope *s)
 /* What a failing step means for the lifecycle. True: an event was fed. */
 static bool step_down_for(struct scope *s, enum status status, const struct error *err)
 {
-    if (status == STATUS_FENCED) {
+    if (status == STATUS_FENCED && !MUTANT("leads_on_when_fenced")) {
         scope_set_problem(s, "fenced", err);
         scope_feed(s, LIFECYCLE_EV_FENCED);
         return true;
@@ -193,6 +224,16 @@ static bool step_down_for(struct scope *s, enum status status, const struct erro
     return false;
 }
 
+static enum status prepare(struct scope *s, struct error *err)
+{
+    if (s->planning == NULL) {
+        return error_set(err, STATUS_FATAL, "out of memory");
+    }
+    enum status status = scope_compare_clock(s, err);
+    return status == STATUS_OK ? planning_prepare(s->planning, &s->authority, s->store, err)
+                               : status;
+}
+
 static instant work_preparing(struct scope *s)
 {
     struct error err = {.text = ""};
@@ -203,16 +244,25 @@ static instant work_preparing(struct scope *s)
         return s->work_at;
     }
     enum status status = scope_have_store(s, &err);
+    if (scope_has_moved(s)) {
+        return clock_now();
+    }
     if (status == STATUS_OK) {
-        status = s->planning == NULL ? error_set(&err, STATUS_FATAL, "out of memory")
-                                     : planning_prepare(s->planning, &s->authority, s->store, &err);
+        status = prepare(s, &err);
+        if (scope_distrusts_clock(s)) {
+            return clock_now();
+        }
     } else if (status != STATUS_FENCED) {
         return scope_gave_database_up(s) ? clock_now()
                                          : instant_max(s->store_retry_at, scope_in_ms(1));
     }
+    if (status == STATUS_OK && !scope_may_decide(s)) {
+        return scope_in_ms(SCOPE_RETRY_MS); /* it went while the state was loaded (I8) */
+    }
     if (status == STATUS_OK) {
         scope_database_works(s);
         s->prepare_failures = 0;
+        CRASH_POINT("preparing.done");
         scope_feed(s, LIFECYCLE_EV_PREPARED);
         return clock_now();
     }
@@ -236,7 +286,11 @@ static void take_step_result(struct scope *s, const struct planning_result *resu
 {
     scope_database_works(s);
     s->notified = false;
+    s->leave = result->leave;
     s->work_at = result->more ? clock_now() : result->wake_at;
+    if (result->newest_job[0] != '\0') {
+        scope_acknowledge(s, result->newest_job);
+    }
     if (result->outbox && s->relay != NULL) {
         relay_wake(s->relay);
     }
@@ -262,7 +316,7 @@ static enum status look_at_fence(struct scope *s, struct error *err)
                          row.generation);
     }
     if (row.held) {
-        return error_set(err, STATUS_HELD, "a hold stands on the scope or the installation");
+        return error_set(err, STATUS_HELD, "%s", row.hold);
     }
     s->healthy_at = clock_now();
     return STATUS_OK;
@@ -274,6 +328,9 @@ static enum status plan(struct scope *s, struct error *err)
     if (status != STATUS_OK) {
         s->work_at = instant_max(s->store_retry_at, scope_in_ms(1));
         return status;
+    }
+    if (s->moved) {
+        return error_set(err, STATUS_AGAIN, "the server is another one");
     }
     status = look_at_fence(s, err);
     if (status != STATUS_OK || (!s->notified && instant_before(clock_now(), s->work_at))) {
@@ -291,6 +348,9 @@ static enum status plan(struct scope *s, struct error *err)
 static instant work_active(struct scope *s)
 {
     struct error err = {.text = ""};
+    if (scope_distrusts_clock(s)) {
+        return clock_now();
+    }
     if (s->relay == NULL && scope_may_decide(s)) {
         scope_begin_relay(s);
     }
@@ -302,6 +362,14 @@ static instant work_active(struct scope *s)
         return scope_in_ms(SCOPE_RETRY_MS); /* the event that says why is on its way */
     }
     enum status status = plan(s, &err);
+    if (scope_has_moved(s) || (status != STATUS_OK && scope_distrusts_clock(s))) {
+        return clock_now();
+    }
+    if (status == STATUS_OK && s->leave) {
+        s->leave = false;
+        scope_feed(s, LIFECYCLE_EV_HANDOFF);
+        return clock_now();
+    }
     if (status == STATUS_OK) {
         return instant_min(s->work_at, s->look_at);
     }
@@ -324,6 +392,7 @@ static instant work_draining(struct scope *s)
 {
     /* One thread: no statement of ours is in flight. The relay gets its bounded time. */
     scope_end_relay(s, s->state_until);
+    CRASH_POINT("draining.drained");
     scope_feed(s, LIFECYCLE_EV_DRAINED);
     return clock_now();
 }

@@ -14,10 +14,12 @@ enum fence_ensemble {
     FENCE_ENSEMBLE_KNOWN,
     FENCE_ENSEMBLE_ADOPTED, /* the database knew none: it does now */
     FENCE_ENSEMBLE_UNKNOWN, /* it knows another: HELD until an operator decides */
+    FENCE_ENSEMBLE_RETIRED, /* it knew this one, and has adopted another since: likewise */
 };
 
 /* Map the ensemble's identity to its incarnation.
- * Returns: OK with *ret_meeting, and *ret_incarnation unless UNKNOWN; AGAIN, TIMEOUT. */
+ * Returns: OK with *ret_meeting, and *ret_incarnation unless UNKNOWN or RETIRED, which are recorded
+ * for people; AGAIN, TIMEOUT. */
 MUST_USE enum status fence_meet(struct store *store, const char *ensemble, const char *member,
                                 instant deadline, enum fence_ensemble *ret_meeting,
                                 int64_t *ret_incarnation, struct error *err);
@@ -25,24 +27,29 @@ MUST_USE enum status fence_meet(struct store *store, const char *ensemble, const
 struct fence_row {
     int64_t incarnation, generation; /* 0 before the first leader */
     bool released;
-    bool held; /* a hold row stands on the scope or the installation */
+    bool held;      /* a hold row stands on the scope or the installation */
+    char hold[256]; /* its cause, number and reason, "" when none stands */
 };
 
 /* Returns: OK; CORRUPT: the scope has no fence row, which is never "no lock"; AGAIN, TIMEOUT. */
 MUST_USE enum status fence_read(struct store *store, const char *scope, instant deadline,
                                 struct fence_row *ret_row, struct error *err);
 
-/* The replica that establishes, for people and for redirections. */
+/* The replica that establishes. */
 struct fence_member {
     const char *name;
-    const char *url; /* of its HTTP server; NULL or "": none */
+    const char *url; /* of its HTTP server, for redirections; NULL or "": none */
+    /* Jobs that were planned and acknowledged, so that the database must know them: the mark in
+     * ZooKeeper, and the last one of this replica. NULL or "": none. */
+    const char *mark, *acknowledged;
 };
 
 /* Make the generation the accepted one: the barrier. Idempotent with the same owner. Registers
- * this connection's backend.
+ * this connection's backend, and records the server.
  * Returns: OK; FENCED: superseded, the text says by whom; AGAIN: older writers still hold the
  * scope's locks (call fence_terminate and try again) or the database is away; TIMEOUT: unknown,
- * try again; CORRUPT: no fence row; HELD. */
+ * try again; CORRUPT: no fence row; HELD: a hold stands, or the database does not know one of the
+ * jobs, so that now one does. */
 MUST_USE enum status fence_establish(struct store *store, const struct authority *a,
                                      const struct fence_member *member, instant deadline,
                                      struct error *err);
@@ -55,9 +62,23 @@ bool fence_is_busy(const struct error *err);
 MUST_USE enum status fence_terminate(struct store *store, const struct authority *a,
                                      instant deadline, int64_t *ret_ended, struct error *err);
 
-/* A further connection of this activation makes itself known. Returns: OK, FENCED, ... */
+/* A connection that follows the one which established makes itself known. `acknowledged`: as in
+ * struct fence_member. Returns: OK; FENCED; CONFLICT: this is not the server that was established
+ * on, or it does not know the job: establish again; ... */
 MUST_USE enum status fence_register(struct store *store, const struct authority *a,
-                                    const char *purpose, instant deadline, struct error *err);
+                                    const char *acknowledged, instant deadline, struct error *err);
+
+struct fence_proof {
+    int64_t read; /* generation that the fence row had before the own node was asked for */
+    const char *member;
+};
+
+/* The own node got number a->generation, not above what had been read before in this incarnation:
+ * the ensemble was restored from an older state. Puts a hold on the scope.
+ * Returns: OK; CONFLICT: the fence row says otherwise, nothing was done; AGAIN; TIMEOUT. */
+MUST_USE enum status fence_prove_regressed(struct store *store, const struct authority *a,
+                                           const struct fence_proof *proof, instant deadline,
+                                           struct error *err);
 
 /* PREPARING is over; for the diary. Returns: OK, FENCED, ... */
 MUST_USE enum status fence_activated(struct store *store, const struct authority *a,

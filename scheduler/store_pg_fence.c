@@ -12,6 +12,11 @@ struct numbers {
     char incarnation[INT_TEXT_MAX], generation[INT_TEXT_MAX];
 };
 
+static const char *or_empty(const char *text)
+{
+    return text == NULL ? "" : text;
+}
+
 static struct numbers numbers_of(const struct authority *a)
 {
     struct numbers n;
@@ -61,6 +66,11 @@ static enum status call_guarded(struct store *store, const char *sql, const char
     if (strcmp(word, "fenced") == 0) {
         return error_set(err, STATUS_FENCED, "another generation holds scope \"%s\"", values[0]);
     }
+    if (strcmp(word, "moved") == 0) {
+        return error_set(err, STATUS_CONFLICT,
+                         "the server is not the one that scope \"%s\" was established on",
+                         values[0]);
+    }
     return error_set(err, STATUS_CORRUPT, "the database answered \"%s\" where \"%s\" was expected",
                      word, good);
 }
@@ -81,8 +91,9 @@ enum status fence_meet(struct store *store, const char *ensemble, const char *me
     store_pg_text(r, 0, 0, word, sizeof word);
     int64_t incarnation = store_pg_int(r, 0, 1);
     PQclear(r);
-    if (strcmp(word, "unknown") == 0) {
-        *ret_meeting = FENCE_ENSEMBLE_UNKNOWN;
+    bool retired = strcmp(word, "retired") == 0;
+    if (retired || strcmp(word, "unknown") == 0) {
+        *ret_meeting = retired ? FENCE_ENSEMBLE_RETIRED : FENCE_ENSEMBLE_UNKNOWN;
         return STATUS_OK;
     }
     bool adopted = strcmp(word, "adopted") == 0;
@@ -99,9 +110,10 @@ enum status fence_read(struct store *store, const char *scope, instant deadline,
 {
     const char *values[] = {scope, NULL};
     PGresult *r = NULL;
-    enum status s = call(
-        store, "SELECT incarnation, generation, released, held FROM reports.fence_read($1::text)",
-        values, deadline, &r, err);
+    enum status s = call(store,
+                         "SELECT incarnation, generation, released, held, hold FROM "
+                         "reports.fence_read($1::text)",
+                         values, deadline, &r, err);
     if (s != STATUS_OK) {
         return s;
     }
@@ -109,6 +121,8 @@ enum status fence_read(struct store *store, const char *scope, instant deadline,
                                   .generation = store_pg_int(r, 0, 1),
                                   .released = store_pg_bool(r, 0, 2),
                                   .held = store_pg_bool(r, 0, 3)};
+    store_pg_text(r, 0, 4, ret_row->hold, sizeof ret_row->hold);
+    text_trim(ret_row->hold);
     PQclear(r);
     return STATUS_OK;
 }
@@ -117,15 +131,17 @@ enum status fence_establish(struct store *store, const struct authority *a,
                             const struct fence_member *member, instant deadline, struct error *err)
 {
     struct numbers n = numbers_of(a);
-    const char *url = member->url == NULL ? "" : member->url;
-    const char *values[] = {a->scope,     n.incarnation, n.generation, a->owner,
-                            member->name, url,           NULL};
+    const char *values[] = {
+        a->scope,     n.incarnation,         n.generation,           a->owner,
+        member->name, or_empty(member->url), or_empty(member->mark), or_empty(member->acknowledged),
+        NULL};
     PGresult *r = NULL;
-    enum status s = call(store,
-                         "SELECT verdict, stored_incarnation, stored_generation FROM "
-                         "reports.establish($1::text, $2::bigint, $3::bigint, $4::uuid, $5::text, "
-                         "$6::text)",
-                         values, deadline, &r, err);
+    enum status s =
+        call(store,
+             "SELECT verdict, stored_incarnation, stored_generation, stored_member FROM "
+             "reports.establish($1::text, $2::bigint, $3::bigint, $4::uuid, $5::text, "
+             "$6::text, ARRAY[nullif($7, '')::uuid, nullif($8, '')::uuid])",
+             values, deadline, &r, err);
     if (s != STATUS_OK) {
         return s;
     }
@@ -133,19 +149,22 @@ enum status fence_establish(struct store *store, const struct authority *a,
     store_pg_text(r, 0, 0, word, sizeof word);
     struct fence_row stored = {.incarnation = store_pg_int(r, 0, 1),
                                .generation = store_pg_int(r, 0, 2)};
+    char holder[254];
+    store_pg_text(r, 0, 3, holder, sizeof holder);
     PQclear(r);
     if (strcmp(word, "established") == 0) {
         return STATUS_OK;
     }
     if (strcmp(word, "superseded") == 0) {
         return error_set(err, STATUS_FENCED,
-                         "scope \"%s\" is held by generation %" PRId64 " of incarnation %" PRId64
-                         ", not below our %" PRId64 " of %" PRId64,
-                         a->scope, stored.generation, stored.incarnation, a->generation,
+                         "scope \"%s\" is held by member %s, generation %" PRId64
+                         " of incarnation %" PRId64 ", not below our %" PRId64 " of %" PRId64,
+                         a->scope, holder, stored.generation, stored.incarnation, a->generation,
                          a->incarnation);
     }
     if (strcmp(word, "held") == 0) {
-        return error_set(err, STATUS_HELD, "a hold stands on scope \"%s\"", a->scope);
+        return error_set(err, STATUS_HELD, "a hold stands on scope \"%s\" (reportctl holds)",
+                         a->scope);
     }
     return error_set(err, STATUS_CORRUPT, "establish answered \"%s\"", word);
 }
@@ -172,15 +191,38 @@ enum status fence_terminate(struct store *store, const struct authority *a, inst
     return STATUS_OK;
 }
 
-enum status fence_register(struct store *store, const struct authority *a, const char *purpose,
+enum status fence_register(struct store *store, const struct authority *a, const char *acknowledged,
                            instant deadline, struct error *err)
 {
     struct numbers n = numbers_of(a);
-    const char *values[] = {a->scope, n.incarnation, n.generation, a->owner, purpose, NULL};
+    const char *values[] = {a->scope, n.incarnation,          n.generation,
+                            a->owner, or_empty(acknowledged), NULL};
     return call_guarded(store,
                         "SELECT reports.register_backend($1::text, $2::bigint, $3::bigint, "
-                        "$4::uuid, $5::text)",
+                        "$4::uuid, 'scope', nullif($5, '')::uuid)",
                         values, "ok", deadline, err);
+}
+
+enum status fence_prove_regressed(struct store *store, const struct authority *a,
+                                  const struct fence_proof *proof, instant deadline,
+                                  struct error *err)
+{
+    struct numbers n = numbers_of(a);
+    char read[INT_TEXT_MAX];
+    (void)snprintf(read, sizeof read, "%" PRId64, proof->read);
+    const char *values[] = {a->scope, n.incarnation, n.generation, read, proof->member, NULL};
+    PGresult *r = NULL;
+    enum status s = call(store,
+                         "SELECT reports.prove_regressed($1::text, $2::bigint, $3::bigint, "
+                         "$4::bigint, $5::text)",
+                         values, deadline, &r, err);
+    if (s != STATUS_OK) {
+        return s;
+    }
+    bool proved = store_pg_bool(r, 0, 0);
+    PQclear(r);
+    return proved ? STATUS_OK
+                  : error_set(err, STATUS_CONFLICT, "the fence row does not bear the proof out");
 }
 
 enum status fence_activated(struct store *store, const struct authority *a, int64_t prepared_ms,

@@ -12,13 +12,28 @@ CREATE TABLE reports.ensemble (
     id text PRIMARY KEY CHECK (octet_length(id) BETWEEN 1 AND 128),
     incarnation bigint NOT NULL UNIQUE,
     adopted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    adopted_by text NOT NULL
+    adopted_by text NOT NULL,
+    reason text
 );
-COMMENT ON TABLE reports.ensemble IS 'ZooKeeper ensembles this database has accepted; generations are compared within one incarnation.';
+COMMENT ON TABLE reports.ensemble IS 'ZooKeeper ensembles this database has accepted; generations are compared within one incarnation. The one with the highest incarnation is in force, the others are retired.';
 COMMENT ON COLUMN reports.ensemble.id IS 'Content of the ensemble''s /ensemble-id node.';
 COMMENT ON COLUMN reports.ensemble.incarnation IS 'Number of the ensemble''s life; the higher part of every generation.';
 COMMENT ON COLUMN reports.ensemble.adopted_at IS 'When it was accepted.';
 COMMENT ON COLUMN reports.ensemble.adopted_by IS 'The member that met it first, or the operator.';
+COMMENT ON COLUMN reports.ensemble.reason IS 'Why the operator adopted it; NULL: it was the first one met.';
+
+CREATE TABLE reports.ensemble_refused (
+    id text NOT NULL CHECK (octet_length(id) BETWEEN 1 AND 128),
+    member text NOT NULL,
+    first_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    last_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (id, member)
+) WITH (fillfactor = 50);
+COMMENT ON TABLE reports.ensemble_refused IS 'Ensembles that candidates met within a day and that are not in force here: HELD ensemble_unknown. What fence rebase may adopt.';
+COMMENT ON COLUMN reports.ensemble_refused.id IS 'Content of the ensemble''s /ensemble-id node.';
+COMMENT ON COLUMN reports.ensemble_refused.member IS 'The replica that met it.';
+COMMENT ON COLUMN reports.ensemble_refused.first_at IS 'Since when.';
+COMMENT ON COLUMN reports.ensemble_refused.last_at IS 'When last; a replica that is HELD says so again every few seconds.';
 
 CREATE TABLE reports.fence (
     scope reports.name PRIMARY KEY,
@@ -31,6 +46,11 @@ CREATE TABLE reports.fence (
     activated_at timestamptz,
     released_at timestamptz,
     release_reason text,
+    server_id text,
+    timeline integer,
+    server_started_at timestamptz,
+    database oid,
+    mark uuid,
     CONSTRAINT owner_with_generation CHECK ((generation = 0) = (owner IS NULL))
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE reports.fence IS 'One row a scope: the generation whose writes are accepted. Never deleted; its absence is an error, never "no lock".';
@@ -44,6 +64,11 @@ COMMENT ON COLUMN reports.fence.established_at IS 'When the generation was accep
 COMMENT ON COLUMN reports.fence.activated_at IS 'When the leader had loaded its state and began to plan.';
 COMMENT ON COLUMN reports.fence.released_at IS 'When the leader gave up in order; no write is accepted after.';
 COMMENT ON COLUMN reports.fence.release_reason IS 'Why.';
+COMMENT ON COLUMN reports.fence.server_id IS 'System identifier of the cluster the leader established on; a standby and a base backup have the same.';
+COMMENT ON COLUMN reports.fence.timeline IS 'Timeline it established on; a promotion begins another.';
+COMMENT ON COLUMN reports.fence.server_started_at IS 'pg_postmaster_start_time() it established on. While the server''s own is another, nothing of the scope is claimed or sent: this may be a copy.';
+COMMENT ON COLUMN reports.fence.database IS 'OID of the database it established on; a copy within the cluster has another.';
+COMMENT ON COLUMN reports.fence.mark IS 'The newest job that ZooKeeper or the leader knew of when it established; NULL: none.';
 
 CREATE TABLE reports.fence_pulse (
     scope reports.name PRIMARY KEY,
@@ -60,7 +85,7 @@ CREATE TABLE reports.leadership_event (
     scope reports.name NOT NULL,
     at timestamptz NOT NULL DEFAULT clock_timestamp(),
     event text NOT NULL CHECK (event IN ('ensemble_adopted', 'established', 'activated', 'released', 'stepped_down', 'held', 'unheld', 'terminated',
-                                          'hold_raised', 'hold_lifted')),
+                                          'hold_raised', 'hold_lifted', 'moved')),
     incarnation bigint,
     generation bigint,
     member text,
@@ -129,30 +154,44 @@ CREATE TABLE reports.member_clock (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at timestamptz NOT NULL DEFAULT clock_timestamp(),
     member text NOT NULL CHECK (octet_length(member) BETWEEN 1 AND 253),
+    boot text NOT NULL CHECK (octet_length(boot) BETWEEN 1 AND 64),
+    boot_us bigint NOT NULL,
     offset_us bigint NOT NULL,
-    round_trip_us bigint NOT NULL CHECK (round_trip_us >= 0)
+    round_trip_us bigint NOT NULL CHECK (round_trip_us >= 0),
+    synchronised boolean NOT NULL DEFAULT false,
+    step_us bigint,
+    verdict text CHECK (verdict IN ('waits', 'raised', 'known', 'own')),
+    CONSTRAINT verdict_of_step CHECK ((verdict IS NULL) = (step_us IS NULL))
 );
-COMMENT ON TABLE reports.member_clock IS 'Samples of how far a replica''s wall clock is from the database''s: evidence for the clock guard. Nothing samples yet.';
-COMMENT ON COLUMN reports.member_clock.id IS 'Order of writing.';
-COMMENT ON COLUMN reports.member_clock.at IS 'When, by the database clock.';
+CREATE INDEX member_clock_member ON reports.member_clock (member, id);
+COMMENT ON TABLE reports.member_clock IS 'Samples of this server''s clock by the clocks of the replicas: the evidence of the clock guard, see 0017. One a member in 15 seconds, more often while something is to be judged; old ones are pruned.';
+COMMENT ON COLUMN reports.member_clock.id IS 'Order of writing, which no clock tells.';
+COMMENT ON COLUMN reports.member_clock.at IS 'What this server''s clock showed.';
 COMMENT ON COLUMN reports.member_clock.member IS 'Name of the replica.';
-COMMENT ON COLUMN reports.member_clock.offset_us IS 'Its wall clock minus the database''s, in microseconds.';
-COMMENT ON COLUMN reports.member_clock.round_trip_us IS 'How long the question took: the offset is known to half of this.';
-
-CREATE FUNCTION reports.note_member_clock(p_member text, p_offset_us bigint, p_round_trip_us bigint) RETURNS void
-LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$ INSERT INTO reports.member_clock (member, offset_us, round_trip_us) VALUES (p_member, p_offset_us, p_round_trip_us) $$;
-COMMENT ON FUNCTION reports.note_member_clock(text, bigint, bigint) IS 'A replica reports a sample of its clock.';
+COMMENT ON COLUMN reports.member_clock.boot IS 'Of its machine: replicas of one boot share one clock, and are one witness.';
+COMMENT ON COLUMN reports.member_clock.boot_us IS 'What its machine''s clock since boot showed, which is never stepped, in the middle of the question.';
+COMMENT ON COLUMN reports.member_clock.offset_us IS 'Its wall clock minus this server''s, in microseconds.';
+COMMENT ON COLUMN reports.member_clock.round_trip_us IS 'How long the question took: all is known to half of this.';
+COMMENT ON COLUMN reports.member_clock.synchronised IS 'Its kernel says that its wall clock is kept to less than a second by a time service.';
+COMMENT ON COLUMN reports.member_clock.step_us IS 'Since its sample before, this server''s clock went so much further than its own: it testifies a step. NULL: the two agree.';
+COMMENT ON COLUMN reports.member_clock.verdict IS 'What came of that: waits (for other witnesses), raised (a hold), known (a hold had been raised for it), own (others saw no step: the machine''s own clock is to blame).';
 
 CREATE TABLE reports.hold (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     scope reports.name,
     queue reports.name,
+    cause text NOT NULL DEFAULT 'operator' CHECK (cause IN ('operator', 'zxid_regressed', 'database_rewound', 'clock_hold')),
     reason text NOT NULL CHECK (octet_length(reason) BETWEEN 1 AND 500),
     since timestamptz NOT NULL DEFAULT clock_timestamp(),
     raised_by text NOT NULL DEFAULT session_user,
     lifted_at timestamptz,
     lifted_by text,
+    mark uuid,
+    step_us bigint,
+    stepped_at timestamptz,
+    evidence bigint,
+    CONSTRAINT step_of_clock_hold CHECK ((cause = 'clock_hold') = (step_us IS NOT NULL AND stepped_at IS NOT NULL AND evidence IS NOT NULL)),
+    CONSTRAINT mark_of_rewound CHECK ((mark IS NOT NULL) = (cause = 'database_rewound')),
     CONSTRAINT scope_or_queue CHECK (scope IS NULL OR queue IS NULL)
 );
 CREATE INDEX hold_active ON reports.hold (scope) WHERE lifted_at IS NULL;
@@ -160,11 +199,16 @@ COMMENT ON TABLE reports.hold IS 'A stop ordered for a scope or the installation
 COMMENT ON COLUMN reports.hold.id IS 'Number.';
 COMMENT ON COLUMN reports.hold.scope IS 'The scope; NULL, and no queue: the whole installation.';
 COMMENT ON COLUMN reports.hold.queue IS 'The queue, of all scopes; planning goes on.';
+COMMENT ON COLUMN reports.hold.cause IS 'operator: somebody ordered it; the others are guards that a scheduler raised, see docs/operations.md.';
 COMMENT ON COLUMN reports.hold.reason IS 'Why.';
 COMMENT ON COLUMN reports.hold.since IS 'When it was raised.';
 COMMENT ON COLUMN reports.hold.raised_by IS 'By whom.';
 COMMENT ON COLUMN reports.hold.lifted_at IS 'When it was lifted; NULL: in force.';
 COMMENT ON COLUMN reports.hold.lifted_by IS 'By whom.';
+COMMENT ON COLUMN reports.hold.step_us IS 'clock_hold: how far this server''s clock is from where it would be, by the replicas'' clocks, in microseconds; further steps are added.';
+COMMENT ON COLUMN reports.hold.stepped_at IS 'clock_hold: what it showed at the first sample after the latest step.';
+COMMENT ON COLUMN reports.hold.evidence IS 'clock_hold: that sample, in member_clock.';
+COMMENT ON COLUMN reports.hold.mark IS 'database_rewound: the job that should be known. Once lifted, it and older ones are not asked for again.';
 
 -- The fence row is made with its scope and stays (I2).
 CREATE FUNCTION reports.make_fence() RETURNS trigger
@@ -268,6 +312,61 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$ SELECT EXISTS (SELECT FROM reports.hold WHERE lifted_at IS NULL AND queue IS NULL AND (scope IS NULL OR scope = p_scope)) $$;
 COMMENT ON FUNCTION reports.is_held(text) IS 'Does a hold stand on the scope or the installation?';
 
+-- Not by pg_control_checkpoint(), which tells the old one until the first checkpoint after a promotion.
+CREATE FUNCTION reports.timeline() RETURNS integer
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT CASE WHEN NOT pg_is_in_recovery() THEN ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::integer END $$;
+COMMENT ON FUNCTION reports.timeline() IS 'Timeline the server writes; NULL: it is a standby.';
+
+-- The clone guard, asked by each claim, so it reads no file. The timeline is not compared: it changes only
+-- by a promotion, and a server is promoted once in its life, so what was recorded on another timeline was
+-- recorded on another server, which was started at another time.
+CREATE VIEW reports.v_moved_scope AS
+SELECT f.scope, f.server_id, f.timeline, f.server_started_at AS established_on_at, pg_postmaster_start_time() AS server_started_at
+  FROM reports.fence f
+ WHERE f.server_started_at <> pg_postmaster_start_time()
+    OR f.database <> (SELECT d.oid FROM pg_database d WHERE d.datname = current_database());
+COMMENT ON VIEW reports.v_moved_scope IS 'Scopes whose leader established on another server or database than this one (before a restart, a failover, a copy), and no leader has looked at this one yet: nothing of them is claimed or sent.';
+
+CREATE FUNCTION reports.time_of_job(p_job uuid) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp
+AS $$ SELECT to_timestamp(('x0000' || left(translate(p_job::text, '-', ''), 12))::bit(64)::bigint / 1000.0) $$;
+COMMENT ON FUNCTION reports.time_of_job(uuid) IS 'When a job was planned, by the database clock: its id is a UUIDv7.';
+
+-- The high-water mark: jobs that were planned and acknowledged, as ZooKeeper and the leader remember
+-- them. Jobs are never deleted, and commits are lost from the newest on, so one that is there proves
+-- that all before it are.
+CREATE FUNCTION reports.job_not_known(p_scope text, p_jobs uuid[]) RETURNS uuid
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT m.id FROM unnest(p_jobs) AS m (id)
+             WHERE m.id IS NOT NULL
+               AND NOT EXISTS (SELECT FROM reports.job j WHERE j.id = m.id)
+               AND NOT EXISTS (SELECT FROM reports.hold h
+                                WHERE h.scope = p_scope AND h.cause = 'database_rewound' AND h.lifted_at IS NOT NULL AND h.mark >= m.id)
+             ORDER BY m.id DESC LIMIT 1);
+END
+$$;
+COMMENT ON FUNCTION reports.job_not_known(text, uuid[]) IS 'The newest of the jobs that this database should know and does not; NULL: it knows them, or a hold for it was lifted.';
+
+-- Guards raise a hold themselves. One of a cause stands on a scope at a time.
+CREATE FUNCTION reports.raise_guard(p_scope text, p_cause text, p_reason text, p_member text, p_mark uuid) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    made bigint;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('reports.hold:' || p_scope, 0));
+    IF EXISTS (SELECT FROM reports.hold h WHERE h.scope = p_scope AND h.cause = p_cause AND h.lifted_at IS NULL) THEN
+        RETURN;
+    END IF;
+    INSERT INTO reports.hold (scope, cause, reason, raised_by, mark)
+    VALUES (p_scope, p_cause, p_reason, coalesce(nullif(p_member, ''), session_user), p_mark) RETURNING id INTO made;
+    INSERT INTO reports.leadership_event (scope, event, member, reason, detail)
+    VALUES (p_scope, 'hold_raised', p_member, p_cause, format('hold %s on the scope: %s', made, p_reason));
+END
+$$;
+COMMENT ON FUNCTION reports.raise_guard(text, text, text, text, uuid) IS 'A guard puts a hold on a scope.';
+
 -- Operators stop a scope, a queue or all. Not fenced: a stop must be possible when nobody leads.
 CREATE FUNCTION reports.raise_hold(p_scope text, p_queue text, p_reason text) RETURNS bigint
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -314,6 +413,10 @@ BEGIN
         RAISE EXCEPTION 'hold % was lifted by % at %', p_id, h.lifted_by, date_trunc('second', h.lifted_at)
             USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'reportctl holds lists those that stand.';
     END IF;
+    IF h.cause = 'zxid_regressed' THEN
+        RAISE EXCEPTION 'hold % stands because the ensemble numbers from lower down; lifted, it would be raised again at once', p_id
+            USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'reportctl fence rebase lifts it.';
+    END IF;
     UPDATE reports.hold SET lifted_at = clock_timestamp(), lifted_by = session_user WHERE id = p_id;
     INSERT INTO reports.leadership_event (scope, event, reason, detail)
     SELECT s.name, 'hold_lifted', h.reason,
@@ -325,27 +428,130 @@ COMMENT ON FUNCTION reports.lift_hold(bigint) IS 'Ends a hold that stands.';
 
 CREATE FUNCTION reports.ensemble_meet(p_ensemble text, p_member text, OUT verdict text, OUT incarnation bigint)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    newest bigint;
 BEGIN
-    SELECT e.incarnation INTO incarnation FROM reports.ensemble e WHERE e.id = p_ensemble;
-    IF FOUND THEN
-        verdict := 'known';
+    SELECT max(e.incarnation), max(e.incarnation) FILTER (WHERE e.id = p_ensemble) INTO newest, incarnation FROM reports.ensemble e;
+    IF newest IS NULL THEN
+        -- Two candidates of a new installation may arrive together; the second must see the first's row.
+        LOCK TABLE reports.ensemble IN SHARE ROW EXCLUSIVE MODE;
+        SELECT max(e.incarnation), max(e.incarnation) FILTER (WHERE e.id = p_ensemble) INTO newest, incarnation FROM reports.ensemble e;
+    END IF;
+    IF newest IS NULL THEN
+        INSERT INTO reports.ensemble (id, incarnation, adopted_by) VALUES (p_ensemble, 1, p_member);
+        INSERT INTO reports.leadership_event (scope, event, incarnation, member, detail)
+        SELECT name, 'ensemble_adopted', 1, p_member, 'first ensemble met: ' || p_ensemble FROM reports.scope;
+        verdict := 'adopted';
+        incarnation := 1;
         RETURN;
     END IF;
-    -- Two candidates of a new installation may arrive together; the second must see the first's row.
-    LOCK TABLE reports.ensemble IN SHARE ROW EXCLUSIVE MODE;
-    IF EXISTS (SELECT FROM reports.ensemble) THEN
-        SELECT e.incarnation INTO incarnation FROM reports.ensemble e WHERE e.id = p_ensemble;
-        verdict := CASE WHEN FOUND THEN 'known' ELSE 'unknown' END;
+    verdict := CASE WHEN incarnation = newest THEN 'known' WHEN incarnation IS NOT NULL THEN 'retired' ELSE 'unknown' END;
+    IF verdict = 'known' THEN
         RETURN;
     END IF;
-    INSERT INTO reports.ensemble (id, incarnation, adopted_by) VALUES (p_ensemble, 1, p_member);
-    INSERT INTO reports.leadership_event (scope, event, incarnation, member, detail)
-    SELECT name, 'ensemble_adopted', 1, p_member, 'first ensemble met: ' || p_ensemble FROM reports.scope;
-    verdict := 'adopted';
-    incarnation := 1;
+    incarnation := NULL;
+    -- For people, and for fence rebase. Asked each second by each replica: written now and then.
+    DELETE FROM reports.ensemble_refused r WHERE r.last_at < clock_timestamp() - interval '1 day';
+    INSERT INTO reports.ensemble_refused AS r (id, member)
+    SELECT p_ensemble, p_member WHERE (SELECT count(*) FROM reports.ensemble_refused) < 1000
+    ON CONFLICT (id, member) DO UPDATE SET last_at = clock_timestamp()
+     WHERE r.last_at < clock_timestamp() - interval '5 seconds';
 END
 $$;
-COMMENT ON FUNCTION reports.ensemble_meet(text, text) IS 'Maps an ensemble to its incarnation: known, adopted (the database knew none), unknown.';
+COMMENT ON FUNCTION reports.ensemble_meet(text, text) IS 'Maps an ensemble to its incarnation: known, adopted (the database knew none), unknown, retired (another was adopted since). The last two are recorded.';
+
+-- A restored ensemble, proved: the member read generation p_read of this incarnation first, and a node
+-- that it made afterwards got a number that is not above it. Nothing is fenced here: nobody can write with
+-- such a number; but that it is so must be seen, by every replica, until somebody decides.
+CREATE FUNCTION reports.prove_regressed(p_scope text, p_incarnation bigint, p_generation bigint, p_read bigint, p_member text)
+RETURNS boolean
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    f reports.fence;
+BEGIN
+    SELECT * INTO f FROM reports.fence x WHERE x.scope = p_scope;
+    IF NOT FOUND OR f.incarnation <> p_incarnation OR p_generation IS NULL OR p_read IS NULL
+       OR p_generation > p_read OR p_read > f.generation THEN
+        RETURN false;
+    END IF;
+    PERFORM reports.raise_guard(p_scope, 'zxid_regressed',
+        format('the ZooKeeper ensemble gave number %s to a node after number %s had been in use: it was restored from an older state', p_generation, p_read),
+        p_member, NULL);
+    RETURN true;
+END
+$$;
+COMMENT ON FUNCTION reports.prove_regressed(text, bigint, bigint, bigint, text) IS 'Puts the hold zxid_regressed on a scope, if the evidence agrees with the fence row.';
+
+-- Which ensemble a rebase means when none is named: the one that waiting candidates see, or the one in
+-- force when it was restored from an older state.
+CREATE FUNCTION reports.rebase_target(p_ensemble text) RETURNS text
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    met text[] := ARRAY(SELECT DISTINCT r.id FROM reports.ensemble_refused r WHERE r.last_at > clock_timestamp() - interval '30 seconds' ORDER BY r.id);
+BEGIN
+    IF EXISTS (SELECT FROM reports.hold h WHERE h.cause = 'zxid_regressed' AND h.lifted_at IS NULL) THEN
+        met := met || ARRAY(SELECT e.id FROM reports.ensemble e ORDER BY e.incarnation DESC LIMIT 1);
+    END IF;
+    IF p_ensemble = ANY (met) OR (p_ensemble IS NULL AND cardinality(met) = 1) THEN
+        RETURN coalesce(p_ensemble, met[1]);
+    END IF;
+    IF p_ensemble IS NULL AND cardinality(met) > 1 THEN
+        RAISE EXCEPTION 'schedulers see % ensembles: %', cardinality(met), array_to_string(met, ', ')
+            USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Stop the schedulers that are connected to the wrong one, or name it with --ensemble.';
+    END IF;
+    RAISE EXCEPTION '%', CASE WHEN p_ensemble IS NULL THEN 'no scheduler is refused for its ensemble, so there is nothing to adopt'
+                              ELSE format('no scheduler that is running is refused for ensemble "%s"', p_ensemble) END
+        USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Start a report-scheduler that is connected to the ensemble to adopt; reportctl fence show lists those that were met.';
+END
+$$;
+COMMENT ON FUNCTION reports.rebase_target(text) IS 'The ensemble that a rebase adopts; refuses when that is not clear.';
+
+-- The installation goes over to another ensemble, or to a new life of the same one. All fence rows move to
+-- the new incarnation in this transaction, so whoever led by the old one is refused from its commit on.
+CREATE FUNCTION reports.rebase(p_ensemble text, p_reason text, p_force boolean, OUT ensemble text, OUT incarnation bigint, OUT scopes integer)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '5s' AS $$
+DECLARE
+    alive record;
+    its_scope text;
+BEGIN
+    IF coalesce(btrim(p_reason), '') = '' OR octet_length(p_reason) > 500 THEN
+        RAISE EXCEPTION 'a rebase needs a reason of 1 to 500 bytes'
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Say what became of the old ensemble.';
+    END IF;
+    LOCK TABLE reports.ensemble IN SHARE ROW EXCLUSIVE MODE;
+    ensemble := reports.rebase_target(p_ensemble);
+    SELECT f.scope, f.member, extract(epoch FROM clock_timestamp() - p.beat_at)::integer AS age INTO alive
+      FROM reports.fence f JOIN reports.fence_pulse p USING (scope)
+     WHERE f.generation > 0 AND f.released_at IS NULL AND p.beat_at > clock_timestamp() - interval '20 seconds'
+     ORDER BY f.scope LIMIT 1;
+    IF FOUND AND p_force IS NOT TRUE THEN
+        RAISE EXCEPTION 'scope "%" is led by member % of the ensemble in force, which gave a sign of life % s ago', alive.scope, alive.member, alive.age
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Stop the schedulers of the old ensemble first. With --force its leaders are fenced at once, and are HELD.';
+    END IF;
+    FOR its_scope IN SELECT f.scope FROM reports.fence f ORDER BY f.scope LOOP
+        PERFORM pg_advisory_xact_lock(reports.scope_lock_key(its_scope));
+    END LOOP;
+    incarnation := (SELECT greatest(max(e.incarnation), (SELECT max(f.incarnation) FROM reports.fence f)) + 1 FROM reports.ensemble e);
+    INSERT INTO reports.ensemble AS e (id, incarnation, adopted_by, reason) VALUES (ensemble, incarnation, session_user, p_reason)
+    ON CONFLICT (id) DO UPDATE
+       SET incarnation = excluded.incarnation, adopted_by = excluded.adopted_by, reason = excluded.reason, adopted_at = clock_timestamp();
+    UPDATE reports.fence f
+       SET incarnation = rebase.incarnation, generation = 0, owner = NULL, member = NULL, url = NULL, activated_at = NULL,
+           released_at = coalesce(f.released_at, clock_timestamp()), release_reason = 'rebased';
+    GET DIAGNOSTICS scopes = ROW_COUNT;
+    INSERT INTO reports.leadership_event (scope, event, incarnation, reason, detail)
+    SELECT f.scope, 'ensemble_adopted', rebase.incarnation, p_reason,
+           format('%s, by %s%s', rebase.ensemble, session_user, CASE WHEN p_force THEN ', by force' ELSE '' END) FROM reports.fence f;
+    INSERT INTO reports.leadership_event (scope, event, reason, detail)
+    SELECT h.scope, 'hold_lifted', h.cause, format('hold %s on the scope, by %s: rebased', h.id, session_user)
+      FROM reports.hold h WHERE h.cause = 'zxid_regressed' AND h.lifted_at IS NULL;
+    UPDATE reports.hold h SET lifted_at = clock_timestamp(), lifted_by = session_user
+     WHERE h.cause = 'zxid_regressed' AND h.lifted_at IS NULL;
+    DELETE FROM reports.ensemble_refused r WHERE r.id = rebase.ensemble;
+END
+$$;
+COMMENT ON FUNCTION reports.rebase(text, text, boolean) IS 'Adopts an ensemble, with the next incarnation, for all scopes. Refuses while a leader of the one in force gives signs of life, unless forced.';
 
 CREATE FUNCTION reports.register_self(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_purpose text)
 RETURNS void
@@ -364,15 +570,49 @@ END
 $$;
 COMMENT ON FUNCTION reports.register_self(text, bigint, bigint, uuid, text) IS 'Writes the calling backend into backend and sweeps rows of ended ones. A session whose own activity row the owner may not read (a superuser''s) is not registered.';
 
+-- Part of establish: what the leader stands on, so that a copy of the database is told from it.
+CREATE FUNCTION reports.note_server(p_scope text, p_marks uuid[]) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    f reports.fence;
+    here reports.fence;
+BEGIN
+    SELECT * INTO STRICT f FROM reports.fence x WHERE x.scope = p_scope;
+    here.server_id := (SELECT c.system_identifier::text FROM pg_control_system() c);
+    here.timeline := reports.timeline();
+    here.server_started_at := pg_postmaster_start_time();
+    here.database := (SELECT d.oid FROM pg_database d WHERE d.datname = current_database());
+    here.mark := (SELECT m.id FROM unnest(p_marks) AS m (id) WHERE m.id IS NOT NULL ORDER BY m.id DESC LIMIT 1);
+    IF (f.server_id, f.timeline, f.server_started_at, f.database) IS DISTINCT FROM (here.server_id, here.timeline, here.server_started_at, here.database)
+       OR f.mark IS DISTINCT FROM here.mark THEN
+        UPDATE reports.fence x
+           SET server_id = here.server_id, timeline = here.timeline, server_started_at = here.server_started_at, database = here.database,
+               mark = here.mark
+         WHERE x.scope = p_scope;
+    END IF;
+    IF (f.server_started_at, f.database) IS DISTINCT FROM (here.server_started_at, here.database) AND f.server_started_at IS NOT NULL THEN
+        INSERT INTO reports.leadership_event (scope, event, incarnation, generation, member, detail)
+        VALUES (p_scope, 'moved', f.incarnation, f.generation, f.member,
+                format('the server is another since the last leader established: started at %s, timeline %s%s%s',
+                       to_char(here.server_started_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), here.timeline,
+                       CASE WHEN f.timeline <> here.timeline THEN format(' (was %s)', f.timeline) ELSE '' END,
+                       CASE WHEN f.server_id <> here.server_id THEN ', another cluster' WHEN f.database <> here.database THEN ', another database' ELSE '' END));
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION reports.note_server(text, uuid[]) IS 'Records server, timeline, start time and database that the leader establishes on; a change stands in the diary.';
+
 -- The barrier (I11): with the exclusive lock held nothing older is running; what it wrote is
 -- visible to the load that follows, and what comes later is refused.
 CREATE FUNCTION reports.establish(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_member text,
-                                  p_url text DEFAULT NULL,
-                                  OUT verdict text, OUT stored_incarnation bigint, OUT stored_generation bigint)
+                                  p_url text DEFAULT NULL, p_marks uuid[] DEFAULT '{}',
+                                  OUT verdict text, OUT stored_incarnation bigint, OUT stored_generation bigint,
+                                  OUT stored_member text)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '500ms' AS $$
 DECLARE
     f reports.fence;
     again boolean;
+    newest uuid;
 BEGIN
     PERFORM pg_advisory_xact_lock(reports.scope_lock_key(p_scope));
     SELECT * INTO f FROM reports.fence x WHERE x.scope = p_scope FOR UPDATE;
@@ -383,14 +623,27 @@ BEGIN
     stored_incarnation := f.incarnation;
     stored_generation := f.generation;
     again := f.incarnation = p_incarnation AND f.generation = p_generation AND f.owner = p_owner AND f.released_at IS NULL;
+    IF again IS NOT TRUE AND (stored_incarnation, stored_generation) >= (p_incarnation, p_generation) THEN
+        verdict := 'superseded';
+        stored_member := f.member;
+        RETURN;
+    END IF;
     IF NOT EXISTS (SELECT FROM reports.ensemble e WHERE e.incarnation = p_incarnation) THEN
         RAISE EXCEPTION 'incarnation % is not that of a known ensemble', p_incarnation USING ERRCODE = 'RS003';
     END IF;
-    IF NOT coalesce(again, false) THEN
-        IF (stored_incarnation, stored_generation) >= (p_incarnation, p_generation) THEN
-            verdict := 'superseded';
-            RETURN;
-        END IF;
+    -- Before anything is recorded: with the record below workers begin to claim and to send.
+    newest := reports.job_not_known(p_scope, p_marks);
+    IF newest IS NOT NULL THEN
+        PERFORM reports.raise_guard(p_scope, 'database_rewound',
+            format('this database does not know job %s, planned at %s: it was restored, copied or failed over from an older state, and what it has forgotten may be repeated',
+                   newest, to_char(reports.time_of_job(newest) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')),
+            p_member, newest);
+    END IF;
+    IF reports.is_held(p_scope) THEN
+        verdict := 'held';
+        RETURN;
+    END IF;
+    IF again IS NOT TRUE THEN
         UPDATE reports.fence
            SET incarnation = p_incarnation, generation = p_generation, owner = p_owner, member = p_member,
                url = nullif(p_url, ''), established_at = clock_timestamp(), activated_at = NULL, released_at = NULL, release_reason = NULL
@@ -401,6 +654,7 @@ BEGIN
                 CASE WHEN stored_generation > 0 THEN format('follows member %s, generation %s%s', f.member, stored_generation,
                      CASE WHEN f.released_at IS NULL THEN ', which did not release' ELSE '' END) END);
     END IF;
+    PERFORM reports.note_server(p_scope, p_marks);
     PERFORM reports.register_self(p_scope, p_incarnation, p_generation, p_owner, 'scope');
     PERFORM reports.beat(p_scope);
     verdict := 'established';
@@ -408,7 +662,7 @@ BEGIN
     stored_generation := p_generation;
 END
 $$;
-COMMENT ON FUNCTION reports.establish(text, bigint, bigint, uuid, text, text) IS 'Makes a generation the accepted one: established or superseded. Repeating it with the same owner is harmless.';
+COMMENT ON FUNCTION reports.establish(text, bigint, bigint, uuid, text, text, uuid[]) IS 'Makes a generation the accepted one: established, superseded or held. p_marks: jobs that this database must know. Repeating it with the same owner is harmless.';
 
 -- Sign of life. Silence longer than a lease means that workers could not renew either (database
 -- outage) or that nobody watched: they get one full lease before anything is reaped. So they do when this
@@ -461,18 +715,22 @@ END
 $$;
 COMMENT ON FUNCTION reports.terminate_backends(text, bigint, bigint) IS 'Ends registered server processes of lower generations that hold the scope''s locks; returns how many.';
 
-CREATE FUNCTION reports.register_backend(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_purpose text)
+CREATE FUNCTION reports.register_backend(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_purpose text,
+                                         p_mark uuid DEFAULT NULL)
 RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NOT reports.fence_holds(p_scope, p_incarnation, p_generation, p_owner, 'register_backend') THEN
         RETURN 'fenced';
     END IF;
+    IF EXISTS (SELECT FROM reports.v_moved_scope m WHERE m.scope = p_scope) OR reports.job_not_known(p_scope, ARRAY[p_mark]) IS NOT NULL THEN
+        RETURN 'moved';
+    END IF;
     PERFORM reports.register_self(p_scope, p_incarnation, p_generation, p_owner, p_purpose);
     RETURN 'ok';
 END
 $$;
-COMMENT ON FUNCTION reports.register_backend(text, bigint, bigint, uuid, text) IS 'A further connection of the activation (the relay''s) makes itself known.';
+COMMENT ON FUNCTION reports.register_backend(text, bigint, bigint, uuid, text, uuid) IS 'A further connection of the activation makes itself known: ok; fenced; moved (the server is not the one that it established on, or does not know job p_mark: establish again).';
 
 CREATE FUNCTION reports.activated(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_prepared_ms bigint)
 RETURNS text
@@ -534,31 +792,39 @@ END
 $$;
 COMMENT ON FUNCTION reports.note_leadership(text, bigint, bigint, text, text, text) IS 'Diary entry of a member that may no longer write anything else.';
 
-CREATE FUNCTION reports.fence_read(p_scope text, OUT incarnation bigint, OUT generation bigint, OUT owner uuid, OUT released boolean, OUT held boolean)
+CREATE FUNCTION reports.fence_read(p_scope text, OUT incarnation bigint, OUT generation bigint, OUT owner uuid, OUT released boolean, OUT held boolean,
+                                   OUT hold text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    SELECT f.incarnation, f.generation, f.owner, f.released_at IS NOT NULL, reports.is_held(p_scope)
-      INTO incarnation, generation, owner, released, held
-      FROM reports.fence f WHERE f.scope = p_scope;
+    SELECT f.incarnation, f.generation, f.owner, f.released_at IS NOT NULL, h.text IS NOT NULL, h.text
+      INTO incarnation, generation, owner, released, held, hold
+      FROM reports.fence f
+      -- What a guard found comes first.
+      LEFT JOIN LATERAL (SELECT format('%shold %s: %s', CASE WHEN x.cause <> 'operator' THEN x.cause || ', ' ELSE '' END, x.id, x.reason) AS text
+                           FROM reports.hold x
+                          WHERE x.lifted_at IS NULL AND x.queue IS NULL AND (x.scope IS NULL OR x.scope = p_scope)
+                          ORDER BY (x.cause = 'operator'), x.id LIMIT 1) h ON true
+     WHERE f.scope = p_scope;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'scope "%" has no fence row', p_scope
             USING ERRCODE = 'RS001', HINT = 'Insert the scope into reports.scope, or remove it from scopes in scheduler.conf.';
     END IF;
 END
 $$;
-COMMENT ON FUNCTION reports.fence_read(text) IS 'The accepted generation of a scope.';
+COMMENT ON FUNCTION reports.fence_read(text) IS 'The accepted generation of a scope, and the hold that stands on it, if any.';
 
 GRANT EXECUTE ON FUNCTION
     reports.ensemble_meet(text, text),
-    reports.establish(text, bigint, bigint, uuid, text, text),
+    reports.establish(text, bigint, bigint, uuid, text, text, uuid[]),
+    reports.prove_regressed(text, bigint, bigint, bigint, text),
     reports.terminate_backends(text, bigint, bigint),
-    reports.register_backend(text, bigint, bigint, uuid, text),
+    reports.register_backend(text, bigint, bigint, uuid, text, uuid),
     reports.activated(text, bigint, bigint, uuid, bigint),
     reports.release(text, bigint, bigint, uuid, text),
     reports.note_leadership(text, bigint, bigint, text, text, text),
-    reports.note_member_clock(text, bigint, bigint),
     reports.fence_read(text)
 TO report_scheduler;
-GRANT EXECUTE ON FUNCTION reports.raise_hold(text, text, text), reports.lift_hold(bigint) TO report_operator;
+GRANT EXECUTE ON FUNCTION reports.raise_hold(text, text, text), reports.lift_hold(bigint), reports.rebase(text, text, boolean),
+    reports.rebase_target(text) TO report_operator;
 
 RESET ROLE;

@@ -10,6 +10,7 @@
 #include "log.h"
 #include "loop_name.h"
 #include "message.h"
+#include "moved.h"
 #include "worker.h"
 #include "thread_join.h"
 
@@ -32,6 +33,7 @@ struct intake {
     bool recover_again; /* and once more when a late one must have come or gone */
     instant poison_log_at;
     struct trouble claim_trouble;
+    struct moved moved;
     struct incarnation_copy me;
     char ids[BATCH_MAX][UUID_TEXT_MAX];
     struct message_position positions[BATCH_MAX];
@@ -179,6 +181,9 @@ static void pull(struct intake *in, size_t limit)
     if (s == STATUS_OK) {
         got = jobs_add(in, &jobs, sent);
         counter_add(&w->counters, COUNT_PULLED, got);
+        if (got == 0) {
+            moved_tell(&in->moved, in->connection.store);
+        }
     } else {
         claim_failed(in, s, &err);
     }
@@ -411,11 +416,31 @@ static void take_messages(struct intake *in, size_t most, instant wake)
     }
 }
 
+/* Jobs of a killed worker are queued again without a message: pull now. That nothing was heard for
+ * want of a connection costs the time to the next pull. */
+static void released_hear(struct intake *in)
+{
+    unsigned count = 0;
+    if (store_take_notifications(in->connection.store, &count) == STATUS_OK && count > 0) {
+        admission_shed(&in->admission, clock_now());
+    }
+}
+
+static enum status database_ensure(struct intake *in)
+{
+    bool fresh = in->connection.store == NULL || store_is_broken(in->connection.store);
+    enum status s = connection_ensure(&in->connection, in->w);
+    if (s == STATUS_OK && fresh) {
+        s = store_listen(in->connection.store, "report_released",
+                         instant_add_ms(clock_now(), STATEMENT_MS), NULL);
+    }
+    return s;
+}
+
 static void turn(struct intake *in)
 {
     consumer_ensure(in);
-    if (!worker_incarnation(in->w, &in->me) ||
-        connection_ensure(&in->connection, in->w) != STATUS_OK) {
+    if (!worker_incarnation(in->w, &in->me) || database_ensure(in) != STATUS_OK) {
         /* Nothing can be claimed; keep the place in the group. */
         if (in->consumer != NULL) {
             in->count = 0;
@@ -425,6 +450,7 @@ static void turn(struct intake *in)
         wake_wait(in->w->intake_wake, FULL_POLL_MS);
         return;
     }
+    released_hear(in);
     if (!instant_before(clock_now(), in->recover_at)) {
         claims_recover(in);
     }
@@ -439,22 +465,35 @@ static void turn(struct intake *in)
     }
 }
 
+static void intake_run(struct intake *in)
+{
+    in->admission = admission_start(clock_now(), in->w->settings->pull_idle_ms);
+    while (!atomic_load(&in->w->draining)) {
+        stall_turn(&in->w->claims_stall, clock_now());
+        atomic_store(&in->w->intake_turned_ns, clock_now().ns);
+        in->admission.pull_idle_ms = atomic_load(&in->w->pull_idle_ms);
+        turn(in);
+    }
+}
+
 void *intake_main(void *worker)
 {
-    static struct intake in; /* some kilobytes; there is one such thread in a process */
-    in = (struct intake){
-        .w = worker, .connection = {.what = "report-worker claims"}, .recover_at = INSTANT_NEVER};
+    struct worker *w = worker;
+    struct intake *in = malloc(sizeof *in); /* some kilobytes: not on the stack */
     thread_name(LOOP_CLAIMS);
-    in.admission = admission_start(clock_now(), in.w->settings->pull_idle_ms);
-    while (!atomic_load(&in.w->draining)) {
-        stall_turn(&in.w->claims_stall, clock_now());
-        atomic_store(&in.w->intake_turned_ns, clock_now().ns);
-        in.admission.pull_idle_ms = atomic_load(&in.w->pull_idle_ms);
-        turn(&in);
+    if (in == NULL) {
+        log_event(LOG_LEVEL_ERROR, "the claims loop cannot start, out of memory", NULL);
+    } else {
+        *in = (struct intake){
+            .w = w, .connection = {.what = "report-worker claims"}, .recover_at = INSTANT_NEVER};
+        intake_run(in);
     }
-    atomic_store(&in.w->intake_over, true);
-    stall_wait(&in.w->claims_stall, clock_now(), INSTANT_NEVER);
-    connection_close(&in.connection);
-    consumer_end(&in);
+    atomic_store(&w->intake_over, true);
+    stall_wait(&w->claims_stall, clock_now(), INSTANT_NEVER);
+    if (in != NULL) {
+        connection_close(&in->connection);
+        consumer_end(in);
+        free(in);
+    }
     return NULL;
 }

@@ -20,7 +20,7 @@
 
 static const char *const event_names[] = {
     "session up", "session lost", "suspended", "resumed",   "enrolled",
-    "failed",     "rank",         "node lost", "withdrawn",
+    "failed",     "rank",         "node lost", "withdrawn", "mark",
 };
 
 void test_root(char ret_root[64])

@@ -63,6 +63,49 @@ static int64_t rejections(void)
     return test_int(db.connection, "SELECT count(*) FROM reports.fence_rejection");
 }
 
+static void test_database_that_does_not_know_a_job_is_held_and_not_established(void **state)
+{
+    (void)state;
+    struct store *store = connect();
+    struct authority old = candidate();
+    struct authority new = candidate();
+    struct error err = {.text = ""};
+    static const char unknown[] = "01890000-0001-7000-8000-000000000000";
+    const struct fence_member marked = {.name = "test", .mark = unknown};
+    const struct fence_member remembering = {.name = "test", .acknowledged = unknown};
+    assert_int_equal(establish(store, &old), STATUS_OK);
+    assert_int_equal(fence_register(store, &old, "", soon(), NULL), STATUS_OK);
+    assert_int_equal(fence_register(store, &old, unknown, soon(), NULL), STATUS_CONFLICT);
+    assert_int_equal(fence_establish(store, &new, &marked, soon(), &err), STATUS_HELD);
+    assert_int_equal(stored(store).generation, old.generation);
+    assert_true(stored(store).held);
+    assert_non_null(strstr(stored(store).hold, unknown));
+    test_run(db.connection, "DELETE FROM reports.hold");
+    assert_int_equal(fence_establish(store, &new, &remembering, soon(), &err), STATUS_HELD);
+    test_run(db.connection, "SELECT reports.lift_hold(id) FROM reports.hold");
+    assert_int_equal(fence_establish(store, &new, &marked, soon(), &err), STATUS_OK);
+    assert_int_equal(fence_register(store, &new, unknown, soon(), NULL), STATUS_OK);
+    store_close(store);
+}
+
+static void test_restored_ensemble_is_recorded_only_with_a_proof(void **state)
+{
+    (void)state;
+    struct store *store = connect();
+    struct authority low = candidate();
+    struct authority high = candidate();
+    struct fence_proof proof = {.member = "test"};
+    assert_int_equal(establish(store, &high), STATUS_OK);
+    proof.read = low.generation - 1;
+    assert_int_equal(fence_prove_regressed(store, &low, &proof, soon(), NULL), STATUS_CONFLICT);
+    assert_false(stored(store).held);
+    proof.read = high.generation;
+    assert_int_equal(fence_prove_regressed(store, &low, &proof, soon(), NULL), STATUS_OK);
+    assert_non_null(strstr(stored(store).hold, "zxid_regressed"));
+    test_run(db.connection, "DELETE FROM reports.hold");
+    store_close(store);
+}
+
 static void test_first_ensemble_is_adopted_and_another_is_unknown(void **state)
 {
     (void)state;
@@ -117,6 +160,21 @@ static void test_lower_generation_and_equal_one_of_another_owner_are_superseded(
     store_close(store);
 }
 
+static void test_superseded_one_is_told_by_which_member(void **state)
+{
+    (void)state;
+    struct store *store = connect();
+    struct authority older = candidate();
+    struct authority a = candidate();
+    const struct fence_member boss = {.name = "boss"};
+    const struct fence_member me = {.name = "me"};
+    struct error err = {.text = ""};
+    assert_int_equal(fence_establish(store, &a, &boss, soon(), NULL), STATUS_OK);
+    assert_int_equal(fence_establish(store, &older, &me, soon(), &err), STATUS_FENCED);
+    assert_non_null(strstr(err.text, "is held by member boss, generation "));
+    store_close(store);
+}
+
 static void test_stale_write_changes_nothing_and_is_recorded(void **state)
 {
     (void)state;
@@ -157,9 +215,9 @@ static void test_terminate_ends_backends_of_lower_generations_only(void **state)
     struct authority new = candidate();
     int64_t ended = -1;
     assert_int_equal(establish(old_scope, &old), STATUS_OK);
-    assert_int_equal(fence_register(old_relay, &old, "relay", soon(), NULL), STATUS_OK);
+    assert_int_equal(fence_register(old_relay, &old, NULL, soon(), NULL), STATUS_OK);
     assert_int_equal(establish(new_scope, &new), STATUS_OK);
-    assert_int_equal(fence_register(new_relay, &new, "relay", soon(), NULL), STATUS_OK);
+    assert_int_equal(fence_register(new_relay, &new, NULL, soon(), NULL), STATUS_OK);
     /* The old one, awake again, ends nobody. */
     assert_int_equal(fence_terminate(old_scope, &old, soon(), &ended, NULL), STATUS_OK);
     assert_int_equal(ended, 0);
@@ -253,7 +311,7 @@ static void test_backend_of_a_stale_generation_cannot_register(void **state)
     struct authority new = candidate();
     assert_int_equal(establish(store, &old), STATUS_OK);
     assert_int_equal(establish(store, &new), STATUS_OK);
-    assert_int_equal(fence_register(store, &old, "relay", soon(), NULL), STATUS_FENCED);
+    assert_int_equal(fence_register(store, &old, NULL, soon(), NULL), STATUS_FENCED);
     store_close(store);
 }
 
@@ -314,8 +372,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_ensemble_is_adopted_and_another_is_unknown),
+        cmocka_unit_test(test_database_that_does_not_know_a_job_is_held_and_not_established),
+        cmocka_unit_test(test_restored_ensemble_is_recorded_only_with_a_proof),
         cmocka_unit_test(test_establishing_again_with_the_same_owner_changes_nothing),
         cmocka_unit_test(test_lower_generation_and_equal_one_of_another_owner_are_superseded),
+        cmocka_unit_test(test_superseded_one_is_told_by_which_member),
         cmocka_unit_test(test_stale_write_changes_nothing_and_is_recorded),
         cmocka_unit_test(test_terminate_ends_backends_of_lower_generations_only),
         cmocka_unit_test(test_establish_held_up_by_an_older_writer_goes_on_after_terminate),

@@ -9,124 +9,26 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "canceller.h"
 #include "fixture_coord.h"
 #include "fixture_database.h"
 #include "fixture_proxy.h"
+#include "fixture_replica.h"
 #include "log.h"
-#include "scope.h"
 
-#define SOON_MS   8000
 #define EXPIRY_MS (TEST_SESSION_MS + TEST_TICK_MS + 8000)
 
 static struct test_database db;
 static char ensemble_root[64]; /* one ensemble for all tests, as the database adopts the first */
-
-struct replica {
-    bool running;
-    struct inbox *urgent;
-    struct coord *coord;
-    struct scope *scope;
-    struct canceller *canceller;
-};
 
 /* Of the running test; what it leaves when it fails is stopped after it. */
 static struct replica a, b;
 static struct proxy *proxy;
 static PGconn *blocker; /* holds a lock against the leader */
 
-struct places {
-    const char *root, *zookeeper, *database; /* NULL: the usual one */
-    int64_t statement_ms;                    /* 0: the usual one */
-};
-
 /* A leader's statement waits for a lock of the blocker's. */
 static const char waiting[] = "SELECT count(*) FROM pg_stat_activity WHERE datname = "
                               "current_database() AND application_name = 'report-scheduler:main' "
                               "AND wait_event_type = 'Lock'";
-
-static void replica_start(struct replica *r, const char *name, const struct places *p)
-{
-    struct error err = {.text = ""};
-    *r = (struct replica){.running = true, .urgent = inbox_new(sizeof(struct coord_event), 64)};
-    const struct coord_options coord_options = {
-        .servers = p->zookeeper != NULL ? p->zookeeper : test_environment("RS_ZK"),
-        .root = p->root != NULL ? p->root : ensemble_root,
-        .session_ms = TEST_SESSION_MS,
-        .tick_ms = TEST_TICK_MS,
-        .margin_ms = TEST_MARGIN_MS,
-        .name = name,
-        .url = "",
-        .urgent = r->urgent};
-    assert_int_equal(coord_new(&coord_options, &r->coord, &err), STATUS_OK);
-    const struct scope_options options = {
-        .name = "main",
-        .member = name,
-        .coord = r->coord,
-        .conninfo = p->database != NULL ? p->database : db.scheduler,
-        .password_file = "",
-        .statement_ms = p->statement_ms != 0 ? p->statement_ms : 1000,
-        .connect_ms = 3000,
-        .establish_ms = 10000,
-        .unhealthy_ms = 2000,
-        .drain_ms = 200,
-        .batch_schedules = 1000,
-        .brokers = test_environment("RS_KAFKA"),
-        .topic = "rs-test-scope",
-        .relay_window = 100};
-    assert_int_equal(scope_new(&options, &r->scope, &err), STATUS_OK);
-    assert_int_equal(canceller_start(r->urgent, &r->scope, 1, &r->canceller, &err), STATUS_OK);
-    assert_int_equal(coord_start(r->coord, &err), STATUS_OK);
-    assert_int_equal(scope_start(r->scope, &err), STATUS_OK);
-}
-
-static bool in_state(struct replica *r, enum lifecycle_state state, int64_t limit_ms)
-{
-    instant end = instant_add_ms(clock_now(), limit_ms);
-    struct scope_snapshot view = scope_read(r->scope);
-    while (view.state != state) {
-        if (!instant_before(clock_now(), end)) {
-            print_error("after %lld ms in %s, not %s: %s\n", (long long)limit_ms,
-                        lifecycle_state_name(view.state), lifecycle_state_name(state),
-                        view.problem);
-            return false;
-        }
-        (void)poll(NULL, 0, 5);
-        view = scope_read(r->scope);
-    }
-    return true;
-}
-
-/* ACTIVE under another generation than `old`. */
-static bool leads_anew(struct replica *r, int64_t old, int64_t limit_ms)
-{
-    instant end = instant_add_ms(clock_now(), limit_ms);
-    struct scope_snapshot view = scope_read(r->scope);
-    while (view.state != LIFECYCLE_ACTIVE || view.generation <= old) {
-        if (!instant_before(clock_now(), end)) {
-            print_error("after %lld ms in %s: %s\n", (long long)limit_ms,
-                        lifecycle_state_name(view.state), view.problem);
-            return false;
-        }
-        (void)poll(NULL, 0, 5);
-        view = scope_read(r->scope);
-    }
-    return true;
-}
-
-static void replica_stop(struct replica *r)
-{
-    instant end = instant_add_ms(clock_now(), 15000);
-    scope_ask_stop(r->scope);
-    assert_int_equal(scope_join(r->scope, end), STATUS_OK);
-    assert_int_equal(scope_read(r->scope).state, LIFECYCLE_STOPPED);
-    assert_int_equal(coord_stop(r->coord, end), STATUS_OK);
-    assert_int_equal(canceller_stop(r->canceller, end), STATUS_OK);
-    scope_free(r->scope);
-    coord_free(r->coord);
-    inbox_free(r->urgent);
-    r->running = false;
-}
 
 static int stop_all(void **state)
 {
@@ -147,11 +49,6 @@ static int stop_all(void **state)
         proxy = NULL;
     }
     return 0;
-}
-
-static int64_t generation_of(struct replica *r)
-{
-    return scope_read(r->scope).generation;
 }
 
 static bool diary_says(const char *event, const char *reason, int64_t generation)
@@ -188,35 +85,6 @@ static void test_first_leads_second_follows_and_takes_over_at_an_ordered_stop(vo
     assert_string_equal(test_text(db.connection, "SELECT released_at IS NOT NULL FROM "
                                                  "reports.fence WHERE scope = 'main'"),
                         "t");
-}
-
-static void test_unknown_ensemble_is_held_without_a_node_until_the_database_knows_it(void **state)
-{
-    (void)state;
-    char root[64];
-    char parent[256];
-    test_root(root);
-    (void)snprintf(parent, sizeof parent, "%s/scopes/main/candidates", root);
-    struct operator_link *o = operator_connect();
-    const struct places other = {.root = root};
-    replica_start(&a, "a", &other);
-    assert_true(in_state(&a, LIFECYCLE_HELD, SOON_MS));
-    assert_non_null(strstr(scope_read(a.scope).problem, "ensemble_unknown"));
-    assert_int_equal(operator_count(o, parent), 0);
-    char sql[512];
-    struct member m;
-    member_join(&m, root, NULL); /* to read the ensemble's identity */
-    (void)snprintf(sql, sizeof sql,
-                   "INSERT INTO reports.ensemble (id, incarnation, adopted_by) VALUES "
-                   "('%s', 2, 'test')",
-                   m.last.ensemble);
-    member_leave(&m);
-    assert_int_equal(scope_read(a.scope).state, LIFECYCLE_HELD);
-    test_run(db.connection, sql); /* as an operator would adopt it; HELD looks every second */
-    assert_true(in_state(&a, LIFECYCLE_ACTIVE, SOON_MS));
-    assert_int_equal(scope_read(a.scope).incarnation, 2);
-    replica_stop(&a);
-    operator_leave(o);
 }
 
 static void test_hold_raised_while_leading_releases_and_its_lifting_leads_anew(void **state)
@@ -456,6 +324,7 @@ static int database_make(void **state)
     (void)state;
     test_database_create(&db);
     test_root(ensemble_root);
+    replica_places(&db, ensemble_root);
     return 0;
 }
 
@@ -482,8 +351,6 @@ int main(void)
         whole(test_fenced_leader_steps_down_and_comes_back_with_a_higher_generation),
         whole(test_only_a_leader_shows_a_relay_and_its_counters),
         whole(test_repeated_failure_to_prepare_releases_leadership_and_shows),
-        /* Last: it makes a higher incarnation. */
-        whole(test_unknown_ensemble_is_held_without_a_node_until_the_database_knows_it),
     };
     (void)test_environment("RS_ZK");
     (void)test_environment("RS_KAFKA");

@@ -8,7 +8,7 @@ INSERT INTO reports.scope (name) VALUES ('f');
 SELECT results_eq($$SELECT incarnation, generation, owner, released_at IS NULL FROM reports.fence WHERE scope = 'f'$$,
                   $$VALUES (0::bigint, 0::bigint, NULL::uuid, true)$$, 'a fence row is made with its scope, accepting nobody');
 SELECT ok(EXISTS (SELECT FROM reports.fence_pulse WHERE scope = 'f'), 'and its pulse');
-SELECT results_eq($$SELECT * FROM reports.fence_read('f')$$, $$VALUES (0::bigint, 0::bigint, NULL::uuid, false, false)$$, 'fence_read shows it');
+SELECT results_eq($$SELECT * FROM reports.fence_read('f')$$, $$VALUES (0::bigint, 0::bigint, NULL::uuid, false, false, NULL::text)$$, 'fence_read shows it');
 SELECT ok(NOT reports.fence_holds('f', 0, 0, NULL, 'test'), 'generation 0 without an owner is nobody''s');
 
 CREATE FUNCTION pg_temp.establish(p_incarnation bigint, p_generation bigint, p_owner text DEFAULT 'a', p_member text DEFAULT 'm') RETURNS text LANGUAGE sql AS $$

@@ -1,0 +1,17 @@
+/* For integration tests: the ledger verified in this process, as `reportctl verify` does it. */
+#ifndef RS_FIXTURE_VERIFY_H
+#define RS_FIXTURE_VERIFY_H
+
+#include "fixture_leader.h"
+
+/* All findings about what was due within the last `days`, one a line: "verdict schedule:key what
+ * firings: detail"; "" for none. Nothing that is due is given a grace. Fails the test when not all
+ * can be checked. Valid until the next call. */
+const char *fixture_verify(int days);
+
+/* What was due, and how much of it has its occurrence or lies in a gap: of the last fixture_verify.
+ */
+struct ledger_counts;
+const struct ledger_counts *fixture_verified(void);
+
+#endif
