@@ -54,7 +54,8 @@ static enum status request_read(struct session *s, struct request *r, struct err
     (void)snprintf(margin, sizeof margin, "%d", MARGIN_S);
     const char *values[] = {r->id, margin};
     struct table *t = NULL;
-    enum status status = store_admin_select(s->store, sql, 2, values, s->deadline, &t, err);
+    enum status status = store_admin_select(s->store, r->read != NULL ? r->read : sql, 2, values,
+                                            s->deadline, &t, err);
     if (status != STATUS_OK) {
         return status;
     }
@@ -128,7 +129,13 @@ static enum status request_follow(struct session *s, struct request *r, struct e
     instant until = INSTANT_NEVER; /* not yet asked: --timeout alone bounds that */
     instant begin = clock_now();
     for (;;) {
-        enum status status = request_await(s, r, &until, err);
+        /* Behind the same name there may be another installation by now, which was not asked and
+         * must not be. */
+        enum status status = store_admin_identify(s->store, &r->asked, call_deadline(s), err);
+        r->astray = status == STATUS_INVALID && err->code[0] == '\0';
+        if (status == STATUS_OK) {
+            status = request_await(s, r, &until, err);
+        }
         instant last = instant_before(until, INSTANT_NEVER) ? until : begin;
         instant end = instant_add_ms(instant_min(clock_now(), last), s->in->timeout_s * 1000);
         bool again = (status == STATUS_AGAIN || status == STATUS_TIMEOUT) &&
@@ -218,6 +225,13 @@ static enum exit_code unanswered_fail(struct session *s, const struct request *r
     if (code != EXIT_DONE) {
         return code;
     }
+    const char *progress = table_value(r->row, 0, "progress");
+    if (progress != NULL) {
+        same_command(r, again);
+        return command_fail(s->in, EXIT_REFUSED,
+                            "not answered within %lld s: %s (now: %s); see with %s",
+                            (long long)r->wait_s, progress, who, again);
+    }
     if (is_lapsed(r)) {
         return command_fail(s->in, EXIT_REFUSED,
                             "no leader of scope %s answered in time (%s); request %s has expired "
@@ -272,16 +286,24 @@ static enum exit_code request_fail(struct session *s, const struct request *r, e
 {
     char again[COMMAND_MAX];
     char after[COMMAND_MAX + 64];
-    bool schedule = strchr(r->subject, ':') == NULL && !uuid_is_valid(r->subject);
+    bool schedule =
+        r->read == NULL && strchr(r->subject, ':') == NULL && !uuid_is_valid(r->subject);
     if (strcmp(err->code, "P0002") == 0 && schedule) {
         return schedule_name_fail(s, r->subject); /* with the one that was meant */
     }
     same_command(r, again);
+    if (r->astray) {
+        return command_fail(s->in, EXIT_FAILED,
+                            "connected again, but %.*s; the request may still be carried out in "
+                            "the first: see with %s",
+                            (int)strcspn(err->text, ";"), err->text, again);
+    }
     (void)snprintf(after, sizeof after, "the request may still be carried out: see with %s", again);
     s->after = after;
     enum exit_code code = session_fail(s, status, err);
     s->after = NULL;
-    return code;
+    /* A handoff is refused at once for what the leader would refuse it for a moment later. */
+    return r->read != NULL && strcmp(err->code, "55000") == 0 ? EXIT_REFUSED : code;
 }
 
 enum exit_code request_run(struct session *s, struct request *r)

@@ -13,9 +13,12 @@ struct request {
     const char *subject;  /* the schedule or job */
     const char *argument; /* NULL: none */
     const char *option;   /* how the command line says the argument: "--key" */
+    const char *read; /* SELECT of the row, with $1 the id and $2 MARGIN_S; NULL: the usual one */
     char id[UUID_TEXT_MAX];
-    int64_t wait_s;    /* how long the leader may take; 0: do not wait */
-    struct table *row; /* one row: what is known of it. Owns: table_free */
+    int64_t wait_s;              /* how long the leader may take; 0: do not wait */
+    struct table *row;           /* one row: what is known of it. Owns: table_free */
+    struct store_identity asked; /* whom; "" before the first connection has told */
+    bool astray;                 /* a later connection led to somebody else */
 };
 
 /* Ask, wait, print the answer. The session is open. Returns DONE (answered, or not waited for),

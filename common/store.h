@@ -80,7 +80,8 @@ int store_fd(const struct store *store);
  * Returns: OK, AGAIN (connection lost; the store is broken). */
 MUST_USE enum status store_take_notifications(struct store *store, unsigned *ret_count);
 
-/* Was one of those taken since this was asked last on that channel? Thread: owner. Blocks: never. */
+/* Was one of those taken since this was asked last on that channel? Thread: owner. Blocks: never.
+ */
 bool store_heard(struct store *store, const char *channel);
 
 /* clock_timestamp() of the server. Returns: OK; AGAIN; TIMEOUT; CORRUPT (no instant of ours).

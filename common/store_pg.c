@@ -14,8 +14,8 @@
 #include "settings.h"
 #include "store_pg_cancel.h"
 #include "store_pg_connect.h"
+#include "store_pg_heard.h"
 
-#define CHANNELS_MAX 4
 #define CANCEL_MS 1000 /* for a cancel request to be taken; a hung server takes none */
 
 struct store {
@@ -26,7 +26,7 @@ struct store {
     bool unreplicated; /* a notice said that a commit may not have been replicated */
     const char *sent;  /* what was sent last, and when */
     instant sent_at;
-    char heard[CHANNELS_MAX][64]; /* channels that notifications came on; "": free */
+    struct store_pg_heard heard;
 };
 
 /* With a missing synchronous standby a cancelled COMMIT succeeds with this warning: the row is
@@ -329,21 +329,6 @@ enum status store_listen(struct store *store, const char *channel, instant deadl
     return s;
 }
 
-/* There are fewer channels than places. */
-static void hear(struct store *store, const char *channel)
-{
-    char *place = NULL;
-    for (size_t i = 0; i < CHANNELS_MAX; i++) {
-        if (strcmp(store->heard[i], channel) == 0) {
-            return;
-        }
-        place = place == NULL && store->heard[i][0] == '\0' ? store->heard[i] : place;
-    }
-    if (place != NULL) {
-        (void)snprintf(place, sizeof store->heard[0], "%s", channel);
-    }
-}
-
 enum status store_take_notifications(struct store *store, unsigned *ret_count)
 {
     unsigned n = 0;
@@ -354,7 +339,7 @@ enum status store_take_notifications(struct store *store, unsigned *ret_count)
     for (PGnotify *note = PQnotifies(store->connection); note != NULL;
          note = PQnotifies(store->connection)) {
         n++;
-        hear(store, note->relname);
+        store_pg_hear(&store->heard, note->relname);
         PQfreemem(note);
     }
     *ret_count = n;
@@ -363,13 +348,7 @@ enum status store_take_notifications(struct store *store, unsigned *ret_count)
 
 bool store_heard(struct store *store, const char *channel)
 {
-    for (size_t i = 0; i < CHANNELS_MAX; i++) {
-        if (strcmp(store->heard[i], channel) == 0) {
-            store->heard[i][0] = '\0';
-            return true;
-        }
-    }
-    return false;
+    return store_pg_heard_take(&store->heard, channel);
 }
 
 enum status store_clock(struct store *store, instant deadline, utc_us *ret_now, struct error *err)

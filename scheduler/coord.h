@@ -5,9 +5,7 @@
  * commands and get events in their inbox; nobody else touches the session. Everything is told as
  * an event in order: what was told of an old session or attempt is recognised by its numbers.
  *
- * The deadline is efficiency, the fence is safety, re-listing and retry are liveness.
- *
- * Not built yet: named handoff. */
+ * The deadline is efficiency, the fence is safety, re-listing and retry are liveness. */
 #ifndef RS_COORD_H
 #define RS_COORD_H
 

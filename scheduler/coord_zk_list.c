@@ -326,6 +326,7 @@ static void judge_own(struct coord *c, unsigned scope)
         coord_tell(c, scope, &rank);
         seat->told = true;
         seat->told_ahead = (unsigned)e.ahead;
+        seat->first = e.ahead == 0;
     }
 }
 

@@ -29,7 +29,7 @@ static void become_in(struct coord *c, unsigned scope, const struct candidate *o
     struct seat *seat = &c->seats[scope];
     seat->own = *own;
     seat->step = SEAT_IN;
-    seat->told = false;
+    seat->told = seat->first = false;
     seat->own_watched = false;
     seat->watched[0] = '\0';
     if (seat->leaving) {
@@ -206,7 +206,7 @@ void seat_reset(struct seat *seat)
     seat->list_again = false;
     seat->stats_pending = 0;
     seat->count = seat->next_count = 0;
-    seat->told = false;
+    seat->told = seat->first = false;
     seat->watched[0] = '\0';
     seat->own_watched = false;
     seat->mark = (struct mark){.asked = false};

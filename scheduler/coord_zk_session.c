@@ -203,7 +203,7 @@ static void send_heartbeat(struct coord *c, instant now)
 static bool some_seat_leads(const struct coord *c)
 {
     for (unsigned i = 0; i < c->seat_count; i++) {
-        if (c->seats[i].step == SEAT_IN && c->seats[i].told && c->seats[i].told_ahead == 0) {
+        if (c->seats[i].step == SEAT_IN && c->seats[i].first) {
             return true;
         }
     }

@@ -14,9 +14,8 @@ static const char *const event_names[LIFECYCLE_EVENTS] = {
     "ensemble known", "hold found",     "lifted",       "enrolled",      "enroll failed",
     "rank first",     "rank behind",    "node lost",    "established",   "superseded",
     "prepared",       "prepare failed", "fenced",       "lease expired", "database unhealthy",
-    "database moved", "clock suspect",
-    "stuck",          "handoff",      "stand aside",   "stop",
-    "drained",        "released",
+    "database moved", "clock suspect",  "stuck",        "handoff",       "stand aside",
+    "stop",           "drained",        "released",
 };
 
 static const char *const reason_names[LIFECYCLE_REASONS] = {

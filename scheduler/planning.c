@@ -68,6 +68,14 @@ void planning_free(struct planning *p)
     }
 }
 
+void planning_warm(struct planning *p)
+{
+    struct error err = {.text = ""};
+    if (p->zones == NULL && zone_set_open(p->options.tz_directory, &p->zones, &err) != STATUS_OK) {
+        p->zones = NULL;
+    }
+}
+
 static void step_begin(struct planning *p, const struct authority *a, struct store *store)
 {
     p->authority = a;

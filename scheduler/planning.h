@@ -30,6 +30,10 @@ struct planning_options {
 struct planning *planning_new(const struct planning_options *options);
 void planning_free(struct planning *p);
 
+/* Read what needs no authority, so that planning_prepare need not: the zones. Failure is left to
+ * planning_prepare. */
+void planning_warm(struct planning *p);
+
 /* PREPARING: check what a new leader must know before it plans (take in changes, read progress).
  * `store` is borrowed for the call. Returns: OK, FENCED, HELD, AGAIN, TIMEOUT, CORRUPT. */
 MUST_USE enum status planning_prepare(struct planning *p, const struct authority *a,

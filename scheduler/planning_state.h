@@ -71,8 +71,8 @@ struct planning {
 MUST_USE enum status planning_call(struct planning *p, struct store_call *ret_call,
                                    struct error *err);
 
-/* A statement that was sent at `before` says what the database's clock shows: may anything be decided
- * by it? Returns: OK; AGAIN: it is suspect, and the scope steps down. */
+/* A statement that was sent at `before` says what the database's clock shows: may anything be
+ * decided by it? Returns: OK; AGAIN: it is suspect, and the scope steps down. */
 MUST_USE enum status planning_clock_saw(struct planning *p, utc_us said, instant before,
                                         struct error *err);
 

@@ -7,6 +7,8 @@
 #include "scope_shell.h"
 #include "store_fence.h"
 
+#define WARM_MS 10000 /* what was read ahead is of now */
+
 static const struct backoff life_backoff = {.base_ms = 200, .most_ms = 30000};
 
 /* Put another relay in its place; the one before is the caller's to end. */
@@ -109,11 +111,12 @@ static void begin_establish(struct scope *s)
     s->healthy_at = clock_now();
     s->state_until = scope_in_ms(atomic_load(&s->establish_ms));
     s->store_retry_at = clock_now();
+    s->remembered[0] = '\0'; /* establish asks for all that is known */
     CRASH_POINT("establishing.begun");
     scope_ask_mark(s);
 }
 
-static void begin_prepare(struct scope *s)
+static void make_planning(struct scope *s)
 {
     const struct planning_options options = {.watch = s->options.watch,
                                              .scope = s->options.name,
@@ -122,9 +125,28 @@ static void begin_prepare(struct scope *s)
                                              .statement_ms = s->options.statement_ms,
                                              .batch_schedules = s->options.batch_schedules};
     CRASH_POINT("preparing.begun");
-    s->prepare_began = clock_now();
     planning_free(s->planning);
     s->planning = planning_new(&options);
+}
+
+void scope_warm_planning(struct scope *s)
+{
+    make_planning(s);
+    if (s->planning != NULL) {
+        planning_warm(s->planning);
+        s->warmed_at = clock_now();
+    }
+}
+
+static void begin_prepare(struct scope *s)
+{
+    bool warm = s->planning != NULL && s->warmed_at.ns != 0 &&
+                instant_ms_between(s->warmed_at, clock_now()) < WARM_MS;
+    s->prepare_began = clock_now();
+    s->warmed_at = (instant){0}; /* one activation, one planning */
+    if (!warm) {
+        make_planning(s);
+    }
 }
 
 static void lead(struct scope *s)

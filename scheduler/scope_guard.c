@@ -65,6 +65,28 @@ void scope_acknowledge(struct scope *s, const char *job)
     }
 }
 
+/* A dump that is restored below a connected leader changes neither server nor fence row. What is
+ * due again is planned again at once: the newest job is known then, but not the one before. */
+enum status scope_look_back(struct scope *s, struct error *err)
+{
+    enum status status = STATUS_OK;
+    if (s->remembered[0] != '\0' && strcmp(s->remembered, s->acknowledged) != 0 &&
+        scope_may_decide(s)) {
+        status = fence_register(s->store, &s->authority, s->remembered, scope_statement_deadline(s),
+                                err);
+    }
+    if (status == STATUS_CONFLICT) {
+        memcpy(s->acknowledged, s->remembered,
+               sizeof s->acknowledged); /* what establish asks for */
+        s->moved = true;
+        return error_set(err, STATUS_AGAIN, "the server forgot job %s", s->remembered);
+    }
+    if (status == STATUS_OK) {
+        memcpy(s->remembered, s->acknowledged, sizeof s->remembered);
+    }
+    return status;
+}
+
 bool scope_has_moved(struct scope *s)
 {
     if (!s->moved) {

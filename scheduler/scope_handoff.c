@@ -38,14 +38,14 @@ static void become_successor(struct scope *s)
     instant began = clock_now();
     s->wish_lease = lease_until(s->lease);
     s->wish_confirmed = false;
+    scope_warm_planning(s);
     enum status status = candidate_rehearse(s->store, &s->authority, s->options.member,
                                             scope_statement_deadline(s), &err);
-    log_event(status == STATUS_OK ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "handoff: named as successor",
-              "scope=%s generation=%" PRId64 " ahead=%u rehearsed_ms=%lld%s%s", s->options.name,
-              s->authority.generation, s->ahead,
-              (long long)instant_ms_between(began, clock_now()),
-              status == STATUS_OK ? "" : " error=",
-              status == STATUS_OK ? "" : log_quote(err.text).text);
+    log_event(
+        status == STATUS_OK ? LOG_LEVEL_INFO : LOG_LEVEL_WARN, "handoff: named as successor",
+        "scope=%s generation=%" PRId64 " ahead=%u rehearsed_ms=%lld%s%s", s->options.name,
+        s->authority.generation, s->ahead, (long long)instant_ms_between(began, clock_now()),
+        status == STATUS_OK ? "" : " error=", status == STATUS_OK ? "" : log_quote(err.text).text);
 }
 
 static void take_wish(struct scope *s, enum candidate_wish wish)
@@ -66,8 +66,8 @@ static void take_wish(struct scope *s, enum candidate_wish wish)
         return;
     case CANDIDATE_WISH_READY:
         if (before != CANDIDATE_WISH_READY) {
-            log_event(LOG_LEVEL_INFO, "handoff: ready to lead next",
-                      "scope=%s generation=%" PRId64, s->options.name, s->authority.generation);
+            log_event(LOG_LEVEL_INFO, "handoff: ready to lead next", "scope=%s generation=%" PRId64,
+                      s->options.name, s->authority.generation);
         }
         return;
     }
@@ -86,8 +86,8 @@ instant scope_follow(struct scope *s)
                                           .ahead = s->ahead,
                                           .confirmed = lease_is_fresh(s)};
     s->follow_at = scope_in_ms(SCOPE_PING_MS);
-    enum status status = candidate_follow(s->store, &s->authority, &stand,
-                                          scope_statement_deadline(s), &wish, &err);
+    enum status status =
+        candidate_follow(s->store, &s->authority, &stand, scope_statement_deadline(s), &wish, &err);
     if (status != STATUS_OK) {
         scope_statement_failed(s, "cannot tell how this replica stands", &err);
         s->follow_at = scope_in_ms(SCOPE_RETRY_MS);

@@ -57,6 +57,7 @@ struct scope {
     bool mark_asked, mark_here;
     char mark[UUID_TEXT_MAX];         /* ZooKeeper's, when mark_here; "": none */
     char acknowledged[UUID_TEXT_MAX]; /* the newest job that this process was told is written */
+    char remembered[UUID_TEXT_MAX];   /* the same at the last look at the fence row; "": none */
     bool moved; /* the connection leads to another server than the one established on */
     struct planning *planning;
     bool notified;
@@ -72,13 +73,14 @@ struct scope {
     instant prepare_began;
     instant look_at; /* when to look at the fence row again */
     instant ping_at;
-    bool leave;             /* a handoff: the successor is ready */
+    bool leave; /* a handoff: the successor is ready */
     enum candidate_wish wish;
-    bool wish_confirmed;    /* that we can take over, as far as we know */
-    instant wish_lease;     /* its end when we were named */
-    unsigned follow_ahead;  /* what was told last */
-    bool follow_suspended;  /* the same */
-    instant follow_at;      /* when to tell again */
+    bool wish_confirmed;   /* that we can take over, as far as we know */
+    instant warmed_at;     /* planning, for a successor; 0: not */
+    instant wish_lease;    /* its end when we were named */
+    unsigned follow_ahead; /* what was told last */
+    bool follow_suspended; /* the same */
+    instant follow_at;     /* when to tell again */
     char problem[256];
 };
 
@@ -112,6 +114,9 @@ bool scope_gave_database_up(struct scope *s);
 bool scope_prove_regressed(struct scope *s);
 void scope_ask_mark(struct scope *s);
 void scope_take_mark(struct scope *s, const char *mark);
+/* Leading: does the database still know what was planned before the last look? Returns: OK;
+ * FENCED; AGAIN, with `moved` set when it does not; others: as fence_register. */
+MUST_USE enum status scope_look_back(struct scope *s, struct error *err);
 /* A batch is written: remember it, here and in ZooKeeper. */
 void scope_acknowledge(struct scope *s, const char *job);
 /* Another server answered: fed DATABASE_MOVED. */
@@ -136,6 +141,7 @@ instant scope_work(struct scope *s);
 /* scope_command.c */
 void scope_carry_out(struct scope *s, const struct lifecycle_outcome *outcome);
 void scope_begin_relay(struct scope *s);
+void scope_warm_planning(struct scope *s); /* of one that is to lead soon */
 void scope_end_relay(struct scope *s, instant deadline);
 
 #endif

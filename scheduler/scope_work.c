@@ -143,14 +143,19 @@ static instant establish_busy(struct scope *s)
     return clock_now();
 }
 
+static bool has_mark(struct scope *s)
+{
+    if (!s->mark_here && !s->mark_asked) {
+        scope_ask_mark(s);
+    }
+    return s->mark_here;
+}
+
 static instant work_establishing(struct scope *s)
 {
     struct error err = {.text = ""};
     if (!instant_before(clock_now(), s->state_until)) {
         scope_feed(s, LIFECYCLE_EV_DATABASE_UNHEALTHY);
-        return clock_now();
-    }
-    if (scope_distrusts_clock(s)) {
         return clock_now();
     }
     if (!scope_may_decide(s)) {
@@ -160,10 +165,7 @@ static instant work_establishing(struct scope *s)
         return instant_max(s->store_retry_at, scope_in_ms(1));
     }
     CRASH_POINT("establishing.connected");
-    if (!s->mark_here) {
-        if (!s->mark_asked) {
-            scope_ask_mark(s);
-        }
+    if (!has_mark(s)) {
         return scope_in_ms(SCOPE_RETRY_MS); /* sooner when it comes */
     }
     /* Connecting took time: what was allowed before it may not be any more (I8). */
@@ -319,7 +321,7 @@ static enum status look_at_fence(struct scope *s, struct error *err)
         return error_set(err, STATUS_HELD, "%s", row.hold);
     }
     s->healthy_at = clock_now();
-    return STATUS_OK;
+    return scope_look_back(s, err);
 }
 
 static enum status plan(struct scope *s, struct error *err)
@@ -447,7 +449,7 @@ instant scope_work(struct scope *s)
     case LIFECYCLE_FOLLOWING:
         return work_following(s);
     case LIFECYCLE_ESTABLISHING:
-        return work_establishing(s);
+        return scope_distrusts_clock(s) ? clock_now() : work_establishing(s);
     case LIFECYCLE_PREPARING:
         return work_preparing(s);
     case LIFECYCLE_ACTIVE:

@@ -205,9 +205,11 @@ COMMENT ON FUNCTION reports.find_job(text) IS 'The job that SCHEDULE:KEY or an i
 CREATE FUNCTION reports.check_request(p_kind text, p_subject text, p_argument text, OUT its_scope text, OUT its_job uuid)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF p_kind IN ('handoff', 'backfill') THEN
+    IF p_kind = 'backfill' THEN
         RAISE EXCEPTION 'a request of the kind % is not supported yet', quote_literal(p_kind)
-            USING ERRCODE = 'feature_not_supported', HINT = 'There are trigger, pause, resume, cancel and retry.';
+            USING ERRCODE = 'feature_not_supported', HINT = 'There are trigger, pause, resume, cancel, retry and handoff.';
+    ELSIF p_kind = 'handoff' THEN
+        its_scope := reports.check_handoff(p_subject, p_argument);
     ELSIF p_kind IN ('cancel', 'retry') THEN
         its_job := reports.find_job(p_subject);
         SELECT j.scope INTO its_scope FROM reports.job j WHERE j.id = its_job;
@@ -223,7 +225,7 @@ BEGIN
         END IF;
     ELSE
         RAISE EXCEPTION 'there is no request of the kind %', coalesce(quote_literal(p_kind), 'NULL')
-            USING ERRCODE = 'invalid_parameter_value', HINT = 'There are trigger, pause, resume, cancel and retry.';
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'There are trigger, pause, resume, cancel, retry and handoff.';
     END IF;
     IF p_kind = 'trigger' THEN
         PERFORM reports.check_key(p_subject, p_argument);
@@ -265,6 +267,10 @@ BEGIN
         ON CONFLICT (id) DO NOTHING;
         IF FOUND THEN
             PERFORM pg_notify('report_request', checked.its_scope);
+            -- A handoff names the generation to leave: repeated to the next leader, it asks nothing of that.
+            INSERT INTO reports.handoff (request, scope, incarnation, generation, member)
+            SELECT p_request, f.scope, f.incarnation, f.generation, f.member FROM reports.fence f
+             WHERE f.scope = checked.its_scope AND p_kind = 'handoff';
         END IF;
         SELECT * INTO r FROM reports.request WHERE id = p_request;
     END IF;
@@ -281,7 +287,7 @@ BEGIN
     its_scope := r.scope;
 END
 $$;
-COMMENT ON FUNCTION reports.ask(uuid, text, text, text, interval) IS 'Asks the leader for something: trigger (argument: key), pause, resume (why) of a schedule; cancel (why), retry of a job. While a hold stands, and so nobody leads, pause, resume and cancel are carried out by the call itself.';
+COMMENT ON FUNCTION reports.ask(uuid, text, text, text, interval) IS 'Asks the leader for something: trigger (argument: key), pause, resume (why) of a schedule; cancel (why), retry of a job; handoff (member that is to lead) of a scope. While a hold stands, and so nobody leads, pause, resume and cancel are carried out by the call itself.';
 
 CREATE FUNCTION reports.pending_requests(p_scope text, p_limit integer)
 RETURNS TABLE (id uuid, kind text, subject text, argument text, expired boolean, database_now timestamptz)
@@ -614,7 +620,13 @@ BEGIN
         RETURN;
     END IF;
     its_job := r.job_id;
-    IF r.deadline < clock_timestamp() THEN
+    IF r.kind = 'handoff' THEN
+        SELECT t.its_verdict, t.new_state, t.its_answer INTO verdict, new_state, its_answer
+          FROM reports.carry_out_handoff(r, p_incarnation, p_generation) t;
+        IF verdict IS NOT NULL THEN
+            RETURN;
+        END IF;
+    ELSIF r.deadline < clock_timestamp() THEN
         new_state := 'expired';
         its_answer := reports.why_expired(r);
     ELSIF reports.request_before(r) IS NOT NULL THEN
@@ -645,7 +657,7 @@ BEGIN
     answer := its_answer;
 END
 $$;
-COMMENT ON FUNCTION reports.answer_request(text, bigint, bigint, uuid, uuid, uuid) IS 'Carries out a request and answers it: ok (done, refused or expired), fenced, held, or skipped (answered meanwhile, a row it needs is locked, or an older request comes first).';
+COMMENT ON FUNCTION reports.answer_request(text, bigint, bigint, uuid, uuid, uuid) IS 'Carries out a request and answers it: ok (done, refused or expired), fenced, held, wait (a handoff that is going on), leave (drain and release: the successor is ready), or skipped (answered meanwhile, a row it needs is locked, or an older request comes first).';
 
 -- What makes answer_request fail says so in its answer: "nobody carried it out" would hide the reason.
 CREATE FUNCTION reports.refuse_request(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_request uuid,

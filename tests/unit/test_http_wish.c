@@ -72,7 +72,6 @@ static void test_what_is_wrong_is_named_by_its_member(void **state)
     refused("{\"id\": null}", STATUS_INVALID, "id:");
     refused("{\"id\": \"" ID "\"}", STATUS_INVALID, "kind:");
     refused("{\"id\": \"" ID "\", \"kind\": \"drop\"}", STATUS_INVALID, "no such kind");
-    refused("{\"id\": \"" ID "\", \"kind\": \"handoff\"}", STATUS_NOT_FOUND, "not built yet");
     refused("{\"id\": \"" ID "\", \"kind\": \"backfill\"}", STATUS_NOT_FOUND, "not built yet");
     refused(WISH("\"argument\": \"k\""), STATUS_INVALID, "subject:");
     refused(WISH("\"subject\": \"\""), STATUS_INVALID, "subject:");

@@ -25,8 +25,9 @@ static const unsigned allowed[LIFECYCLE_STATES] = {
     [LIFECYCLE_FOLLOWING] = TO(ESTABLISHING) | TO(ENROLLING) | TO(DOWN) | TO(RELEASING),
     [LIFECYCLE_ESTABLISHING] =
         TO(PREPARING) | TO(ENROLLING) | TO(SUSPENDED) | TO(RELEASING) | TO(DOWN),
-    [LIFECYCLE_PREPARING] = TO(ACTIVE) | TO(SUSPENDED) | TO(RELEASING) | TO(DOWN),
-    [LIFECYCLE_ACTIVE] = TO(SUSPENDED) | TO(DRAINING) | TO(RELEASING) | TO(DOWN),
+    [LIFECYCLE_PREPARING] =
+        TO(ACTIVE) | TO(ESTABLISHING) | TO(SUSPENDED) | TO(RELEASING) | TO(DOWN),
+    [LIFECYCLE_ACTIVE] = TO(ESTABLISHING) | TO(SUSPENDED) | TO(DRAINING) | TO(RELEASING) | TO(DOWN),
     [LIFECYCLE_SUSPENDED] = TO(ESTABLISHING) | TO(DOWN) | TO(RELEASING),
     [LIFECYCLE_DRAINING] = TO(SUSPENDED) | TO(RELEASING) | TO(DOWN),
     [LIFECYCLE_RELEASING] = TO(ENROLLING) | TO(HELD) | TO(STOPPED) | TO(DOWN),
@@ -170,12 +171,14 @@ static void test_leaving_active_records_the_reason(void **state)
         enum lifecycle_reason reason;
     } cases[] = {
         {LIFECYCLE_EV_STOP, LIFECYCLE_DRAINING, LIFECYCLE_REASON_STOPPED},
+        {LIFECYCLE_EV_HANDOFF, LIFECYCLE_DRAINING, LIFECYCLE_REASON_HANDOFF},
         {LIFECYCLE_EV_SUSPENDED, LIFECYCLE_SUSPENDED, LIFECYCLE_REASON_SUSPENDED},
         {LIFECYCLE_EV_SESSION_LOST, LIFECYCLE_DOWN, LIFECYCLE_REASON_SESSION_EXPIRED},
         {LIFECYCLE_EV_NODE_LOST, LIFECYCLE_RELEASING, LIFECYCLE_REASON_NODE_LOST},
         {LIFECYCLE_EV_LEASE_EXPIRED, LIFECYCLE_RELEASING, LIFECYCLE_REASON_LEASE_EXPIRED},
         {LIFECYCLE_EV_FENCED, LIFECYCLE_RELEASING, LIFECYCLE_REASON_FENCED},
         {LIFECYCLE_EV_DATABASE_UNHEALTHY, LIFECYCLE_RELEASING, LIFECYCLE_REASON_DATABASE_UNHEALTHY},
+        {LIFECYCLE_EV_DATABASE_MOVED, LIFECYCLE_ESTABLISHING, LIFECYCLE_REASON_DATABASE_MOVED},
         {LIFECYCLE_EV_STUCK, LIFECYCLE_RELEASING, LIFECYCLE_REASON_STUCK},
         {LIFECYCLE_EV_HOLD_FOUND, LIFECYCLE_RELEASING, LIFECYCLE_REASON_HELD},
     };
@@ -184,6 +187,40 @@ static void test_leaving_active_records_the_reason(void **state)
         (void)lifecycle_step(&l, cases[i].event);
         assert_int_equal(l.state, cases[i].next);
         assert_int_equal(l.reason, cases[i].reason);
+    }
+}
+
+static void test_leader_that_hands_over_drains_releases_and_enrolls_again(void **state)
+{
+    (void)state;
+    struct lifecycle l = in(LIFECYCLE_ACTIVE);
+    struct lifecycle_outcome out = lifecycle_step(&l, LIFECYCLE_EV_HANDOFF);
+    assert_int_equal(out.commands, LIFECYCLE_DO_DRAIN);
+    out = lifecycle_step(&l, LIFECYCLE_EV_DRAINED);
+    assert_true((out.commands & LIFECYCLE_DO_RELEASE) != 0);
+    assert_int_equal(l.reason, LIFECYCLE_REASON_HANDOFF);
+    out = lifecycle_step(&l, LIFECYCLE_EV_RELEASED);
+    assert_int_equal(l.state, LIFECYCLE_ENROLLING);
+    assert_int_equal(out.commands, LIFECYCLE_DO_BACKOFF);
+    assert_false(l.node);
+}
+
+static void test_only_a_follower_stands_aside_and_asks_the_database_before_it_enrolls(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < LIFECYCLE_STATES; i++) {
+        struct lifecycle l = in((enum lifecycle_state)i);
+        struct lifecycle_outcome out = lifecycle_step(&l, LIFECYCLE_EV_STAND_ASIDE);
+        if (i != LIFECYCLE_FOLLOWING) {
+            assert_int_equal(l.state, i);
+            assert_int_equal(out.commands, 0);
+            continue;
+        }
+        assert_int_equal(l.state, LIFECYCLE_ENROLLING);
+        assert_int_equal(out.commands, LIFECYCLE_DO_WITHDRAW | LIFECYCLE_DO_MEET);
+        assert_false(l.node);
+        out = lifecycle_step(&l, LIFECYCLE_EV_ENSEMBLE_KNOWN);
+        assert_int_equal(out.commands, LIFECYCLE_DO_ENROLL);
     }
 }
 
@@ -211,6 +248,28 @@ static void test_hold_found_while_leading_is_held_only_after_release(void **stat
     assert_false(l.node);
     (void)lifecycle_step(&l, LIFECYCLE_EV_LIFTED);
     assert_int_equal(l.state, LIFECYCLE_ENROLLING);
+}
+
+static void test_suspect_clock_ends_a_leadership_and_a_hold_meanwhile_is_held(void **state)
+{
+    (void)state;
+    static const enum lifecycle_state leading[] = {LIFECYCLE_ESTABLISHING, LIFECYCLE_PREPARING,
+                                                   LIFECYCLE_ACTIVE};
+    for (size_t i = 0; i < sizeof leading / sizeof leading[0]; i++) {
+        struct lifecycle l = in(leading[i]);
+        (void)lifecycle_step(&l, LIFECYCLE_EV_CLOCK_SUSPECT);
+        assert_int_equal(l.state, LIFECYCLE_RELEASING);
+        assert_int_equal(l.reason, LIFECYCLE_REASON_CLOCK_SUSPECT);
+        struct lifecycle other = l;
+        (void)lifecycle_step(&other, LIFECYCLE_EV_RELEASED);
+        assert_int_equal(other.state, LIFECYCLE_ENROLLING);
+        (void)lifecycle_step(&l, LIFECYCLE_EV_HOLD_FOUND);
+        (void)lifecycle_step(&l, LIFECYCLE_EV_RELEASED);
+        assert_int_equal(l.state, LIFECYCLE_HELD);
+    }
+    struct lifecycle follower = in(LIFECYCLE_FOLLOWING);
+    (void)lifecycle_step(&follower, LIFECYCLE_EV_CLOCK_SUSPECT);
+    assert_int_equal(follower.state, LIFECYCLE_FOLLOWING);
 }
 
 static void test_rank_without_a_node_means_nothing(void **state)
@@ -335,8 +394,11 @@ int main(void)
         cmocka_unit_test(test_stop_releases_where_there_is_a_node_and_stops_otherwise),
         cmocka_unit_test(test_stopping_scope_never_enrolls_again_after_release),
         cmocka_unit_test(test_leaving_active_records_the_reason),
+        cmocka_unit_test(test_leader_that_hands_over_drains_releases_and_enrolls_again),
+        cmocka_unit_test(test_only_a_follower_stands_aside_and_asks_the_database_before_it_enrolls),
         cmocka_unit_test(test_suspended_leader_comes_back_only_through_establishing),
         cmocka_unit_test(test_hold_found_while_leading_is_held_only_after_release),
+        cmocka_unit_test(test_suspect_clock_ends_a_leadership_and_a_hold_meanwhile_is_held),
         cmocka_unit_test(test_rank_without_a_node_means_nothing),
         cmocka_unit_test(test_random_walks_keep_the_rules_and_reach_stopped),
         cmocka_unit_test(test_printed_table_names_every_state_and_row),
