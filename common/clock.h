@@ -45,6 +45,16 @@ instant clock_now(void);
  * by it (invariant I9). Thread: any. */
 void clock_stamp(char ret_text[CLOCK_STAMP_MAX]);
 
+/* The local wall clock. Evidence for the clock guard, which is the one exception that I9 names: it
+ * is compared with the database's clock in scheduler/clock_guard.h and nowhere else. */
+typedef struct {
+    int64_t us; /* microseconds since 1970-01-01T00:00:00Z */
+} wall_us;
+
+/* *ret_synchronised: the kernel says that a time service keeps it to less than a second; false also
+ * when it may not be asked (ProtectClock= of the systemd unit). Thread: any. Never fails. */
+wall_us clock_wall(bool *ret_synchronised);
+
 /* t + ms, saturating at INSTANT_NEVER. Units: milliseconds, may be negative. */
 instant instant_add_ms(instant t, int64_t ms);
 

@@ -3,7 +3,10 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <sys/timex.h>
 #include <time.h>
+
+#define SYNCHRONISED_US 1000000 /* the kernel's bound of its error */
 
 instant clock_now(void)
 {
@@ -24,6 +27,17 @@ struct timespec clock_wait_end(int64_t ms)
     ts.tv_sec += (time_t)(ms / 1000 + ns / INT64_C(1000000000));
     ts.tv_nsec = (long)(ns % INT64_C(1000000000));
     return ts;
+}
+
+wall_us clock_wall(bool *ret_synchronised)
+{
+    struct timespec ts;
+    struct timex kernel = {.modes = 0};
+    int state = adjtimex(&kernel);
+    *ret_synchronised = state >= 0 && state != TIME_ERROR && (kernel.status & STA_UNSYNC) == 0 &&
+                        kernel.maxerror < SYNCHRONISED_US;
+    (void)clock_gettime(CLOCK_REALTIME, &ts);
+    return (wall_us){(int64_t)ts.tv_sec * INT64_C(1000000) + ts.tv_nsec / 1000};
 }
 
 void clock_stamp(char ret_text[CLOCK_STAMP_MAX])

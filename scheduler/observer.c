@@ -8,12 +8,14 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "clock_witness.h"
 #include "log.h"
 #include "scheduler_metrics.h"
 #include "store_figures.h"
 #include "thread_join.h"
 
-#define VANISH_PERIODS 3
+#define VANISH_PERIODS   3
+#define WITNESS_RETRY_MS 1000 /* without a connection */
 
 struct observer {
     struct observer_options options;
@@ -26,6 +28,8 @@ struct observer {
     struct store_identity identity;
     struct store *store;
     bool failing; /* as last logged */
+    bool clock_failing;
+    struct clock_witness witness;
     struct figure_list figures;
     struct metric **shown; /* series of the reading before, figures.max of them */
     size_t shown_count;
@@ -84,7 +88,7 @@ static void figures_hide(struct observer *o)
     o->shown_count = 0;
 }
 
-static enum status look(struct observer *o, struct error *err)
+static enum status have_store(struct observer *o, struct error *err)
 {
     const struct observer_options *options = &o->options;
     if (o->store != NULL && store_is_broken(o->store)) {
@@ -100,6 +104,13 @@ static enum status look(struct observer *o, struct error *err)
                                             .identity = &o->identity};
         s = store_open(&store, instant_add_ms(clock_now(), options->connect_ms), &o->store, err);
     }
+    return s;
+}
+
+static enum status look(struct observer *o, struct error *err)
+{
+    const struct observer_options *options = &o->options;
+    enum status s = have_store(o, err);
     const char *scopes[SETTING_LIST_MAX];
     for (size_t i = 0; i < options->scopes->count; i++) {
         scopes[i] = options->scopes->items[i];
@@ -133,16 +144,47 @@ static void observe(struct observer *o)
     o->failing = s != STATUS_OK;
 }
 
+static void witness(struct observer *o)
+{
+    struct error err = {.text = ""};
+    enum status s = have_store(o, &err);
+    if (s == STATUS_OK) {
+        s = clock_witness_turn(&o->witness, o->store, o->options.statement_ms, &err);
+    } else {
+        o->witness.sample_at = instant_add_ms(clock_now(), WITNESS_RETRY_MS);
+    }
+    if (s != STATUS_OK && !o->clock_failing) {
+        log_event(LOG_LEVEL_WARN, "cannot compare the database's clock, trying again",
+                  "status=%s error=%s", status_name(s), log_quote(err.text).text);
+    }
+    o->clock_failing = s != STATUS_OK;
+}
+
+static void wait_until(struct observer *o, instant until)
+{
+    struct clock_watch *watch = o->options.watch;
+    struct pollfd fds[2] = {{.fd = o->wake_fd, .events = POLLIN},
+                            {.fd = watch == NULL ? -1 : clock_watch_fd(watch), .events = POLLIN}};
+    (void)poll(fds, 2, instant_poll_timeout(clock_now(), until));
+    if (fds[1].revents != 0) {
+        clock_watch_heard(watch);
+        clock_witness_hurry(&o->witness);
+    }
+}
+
 static void *observer_run(void *argument)
 {
     struct observer *o = argument;
+    instant observe_at = clock_now();
     while (!atomic_load(&o->stop)) {
-        instant next = instant_add_ms(clock_now(), o->options.observe_ms);
-        observe(o);
-        struct pollfd fd = {.fd = o->wake_fd, .events = POLLIN};
-        while (!atomic_load(&o->stop) && instant_before(clock_now(), next)) {
-            (void)poll(&fd, 1, instant_poll_timeout(clock_now(), next));
+        if (!instant_before(clock_now(), o->witness.sample_at)) {
+            witness(o);
         }
+        if (!instant_before(clock_now(), observe_at)) {
+            observe_at = instant_add_ms(clock_now(), o->options.observe_ms);
+            observe(o);
+        }
+        wait_until(o, instant_min(observe_at, o->witness.sample_at));
     }
     store_close(o->store);
     o->store = NULL;
@@ -171,6 +213,7 @@ enum status observer_start(const struct observer_options *options, struct observ
     o->figures.rows = calloc(o->figures.max, sizeof o->figures.rows[0]);
     o->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     atomic_store(&o->observed_ns, clock_now().ns);
+    clock_witness_begin(&o->witness, options->watch, options->member);
     int rc = 0;
     if (o->figures.rows == NULL || o->wake_fd < 0 ||
         (rc = pthread_create(&o->thread, NULL, observer_run, o)) != 0) {

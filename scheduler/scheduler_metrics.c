@@ -173,6 +173,25 @@ const struct metric_family SCHEDULER_FAMILIES[SCHEDULER_METRICS] = {
          .help =
              "Age of what this replica last read of the facts below, or, before the first reading, "
              "of the observer. The facts vanish when they are older than three readings."},
+    [SCHEDULER_CLOCK_OFFSET] =
+        {.name = "report_scheduler_clock_offset_seconds",
+         .kind = METRIC_GAUGE,
+         .help = "This machine's wall clock minus the database's, to half a round trip. No firing "
+                 "depends on the former."},
+    [SCHEDULER_CLOCK_ROUND_TRIP] = {.name = "report_scheduler_clock_round_trip_seconds",
+                                    .kind = METRIC_GAUGE,
+                                    .help = "The round trip of that sample."},
+    [SCHEDULER_CLOCK_SUSPECT] =
+        {.name = "report_scheduler_clock_suspect",
+         .kind = METRIC_GAUGE,
+         .help = "1 while this replica leads nothing because the database's clock and this "
+                 "machine's went unequally far, and it is not judged which was stepped."},
+    [SCHEDULER_CLOCK_STEPS] =
+        {.name = "report_scheduler_clock_steps_total",
+         .kind = METRIC_COUNTER,
+         .help = "Steps of the database's clock that this replica testified, by verdict: raised (a "
+                 "hold), known (it stood already), own (refuted: this machine was stopped).",
+         .labels = {"verdict"}},
     [SCHEDULER_LEADERLESS] =
         {.name = "report_scheduler_leaderless_seconds",
          .kind = METRIC_GAUGE,
@@ -280,6 +299,23 @@ const struct metric_family SCHEDULER_FAMILIES[SCHEDULER_METRICS] = {
                                       .help =
                                           "Age of the hold on a queue; absent while none stands.",
                                       .labels = {"scope", "queue"}},
+    [SCHEDULER_GUARD_HOLDS] =
+        {.name = "report_scheduler_guard_holds",
+         .kind = METRIC_GAUGE,
+         .help = "Holds that schedulers raised themselves, by cause: zxid_regressed, "
+                 "database_rewound, clock_hold.",
+         .labels = {"scope", "cause"}},
+    [SCHEDULER_ENSEMBLES_REFUSED] =
+        {.name = "report_scheduler_ensembles_refused",
+         .kind = METRIC_GAUGE,
+         .help = "ZooKeeper ensembles that replicas are connected to now and that the database "
+                 "does not take: HELD, ensemble_unknown.",
+         .labels = {"scope"}},
+    [SCHEDULER_MOVED] = {.name = "report_scheduler_moved",
+                         .kind = METRIC_GAUGE,
+                         .help = "1 while no leader has looked at this PostgreSQL server since it "
+                                 "started: nothing of the scope is claimed or sent.",
+                         .labels = {"scope"}},
 };
 
 const struct metric_family *scheduler_figure_family(const char *figure)

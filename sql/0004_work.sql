@@ -207,7 +207,7 @@ COMMENT ON COLUMN reports.job_attempt.job_id IS 'The job.';
 COMMENT ON COLUMN reports.job_attempt.attempt IS '1, 2, 3 ...';
 COMMENT ON COLUMN reports.job_attempt.token IS 'Its claim token; tells a repeated outcome from a stranger''s.';
 COMMENT ON COLUMN reports.job_attempt.worker IS 'Worker incarnation.';
-COMMENT ON COLUMN reports.job_attempt.outcome IS 'succeeded, failed, timeout, cancelled, lost (lease lapsed), handed_back (worker stopped in order).';
+COMMENT ON COLUMN reports.job_attempt.outcome IS 'succeeded, failed, timeout, cancelled, lost (lapsed, or released after the worker was killed), handed_back (worker stopped in order).';
 COMMENT ON COLUMN reports.job_attempt.started_at IS 'When it was claimed.';
 COMMENT ON COLUMN reports.job_attempt.ended_at IS 'When its end was recorded.';
 COMMENT ON COLUMN reports.job_attempt.error IS 'For people.';
@@ -317,14 +317,14 @@ COMMENT ON COLUMN reports.worker.version IS 'Program version.';
 COMMENT ON COLUMN reports.worker.queues IS 'Queues it serves.';
 COMMENT ON COLUMN reports.worker.slots IS 'Jobs it runs at once.';
 COMMENT ON COLUMN reports.worker.claim_lease IS 'What it agreed to when it registered: its claims live so long whatever installation.claim_lease says later.';
-COMMENT ON COLUMN reports.worker.state IS 'alive, draining (claims nothing more), stopped (in order), dead (found silent).';
+COMMENT ON COLUMN reports.worker.state IS 'alive, draining (claims nothing more), stopped (in order), dead (killed, or found silent).';
 COMMENT ON COLUMN reports.worker.started_at IS 'When it registered.';
 COMMENT ON COLUMN reports.worker.heartbeat_at IS 'Last heartbeat, by the database clock.';
 COMMENT ON COLUMN reports.worker.stopped_at IS 'When it ended or was found dead.';
 
 CREATE TABLE reports.request (
     id uuid PRIMARY KEY,
-    kind text NOT NULL CHECK (kind IN ('trigger', 'pause', 'resume', 'cancel', 'retry')),
+    kind text NOT NULL CHECK (kind IN ('trigger', 'pause', 'resume', 'cancel', 'retry', 'handoff')),
     scope reports.name NOT NULL,
     subject text NOT NULL CHECK (octet_length(subject) BETWEEN 1 AND 200),
     argument text CHECK (octet_length(argument) <= 500),
@@ -341,10 +341,10 @@ CREATE TABLE reports.request (
 CREATE INDEX request_pending ON reports.request (scope, requested_at) WHERE state = 'pending';
 COMMENT ON TABLE reports.request IS 'What an operator asks of the leader. The id may be sent again and gets the first answer.';
 COMMENT ON COLUMN reports.request.id IS 'Chosen by the asker.';
-COMMENT ON COLUMN reports.request.kind IS 'trigger, pause, resume (a schedule), cancel, retry (a job).';
+COMMENT ON COLUMN reports.request.kind IS 'trigger, pause, resume (a schedule), cancel, retry (a job), handoff (a scope).';
 COMMENT ON COLUMN reports.request.scope IS 'Whose leader answers.';
-COMMENT ON COLUMN reports.request.subject IS 'The schedule meant; for cancel and retry the job: SCHEDULE:KEY or its id.';
-COMMENT ON COLUMN reports.request.argument IS 'trigger: the occurrence key (NULL: the request id is the key); pause, resume, cancel: why, or NULL.';
+COMMENT ON COLUMN reports.request.subject IS 'The schedule meant; for cancel and retry the job: SCHEDULE:KEY or its id; for handoff the scope.';
+COMMENT ON COLUMN reports.request.argument IS 'trigger: the occurrence key (NULL: the request id is the key); pause, resume, cancel: why, or NULL; handoff: the member that is to lead, NULL: the next in line.';
 COMMENT ON COLUMN reports.request.requested_by IS 'Login role.';
 COMMENT ON COLUMN reports.request.requested_at IS 'When.';
 COMMENT ON COLUMN reports.request.deadline IS 'Not carried out after.';

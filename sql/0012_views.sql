@@ -30,19 +30,19 @@ CREATE VIEW reports.v_hold_history AS
 SELECT h.id,
        CASE WHEN h.queue IS NOT NULL THEN 'queue' WHEN h.scope IS NOT NULL THEN 'scope' ELSE 'installation' END AS kind,
        coalesce(h.queue, h.scope, 'all') AS subject,
-       h.scope, h.queue, h.reason, h.since AS since_at, h.raised_by, h.lifted_at, h.lifted_by
+       h.scope, h.queue, h.reason, h.since AS since_at, h.raised_by, h.lifted_at, h.lifted_by, h.cause, h.mark
   FROM reports.hold h;
 COMMENT ON VIEW reports.v_hold_history IS 'All holds there have been; lifted_at NULL: in force.';
 
 CREATE VIEW reports.v_hold AS
-SELECT h.id, h.kind, h.subject, h.scope, h.queue, h.reason, h.since_at, h.raised_by
+SELECT h.id, h.kind, h.subject, h.scope, h.queue, h.reason, h.since_at, h.raised_by, h.cause
   FROM reports.v_hold_history h
  WHERE h.lifted_at IS NULL;
 COMMENT ON VIEW reports.v_hold IS 'Holds in force, on the installation, a scope or a queue (kind).';
 
 CREATE VIEW reports.v_leader AS
 SELECT f.scope,
-       CASE WHEN f.generation = 0 THEN 'never led'
+       CASE WHEN f.generation = 0 AND f.incarnation = 0 THEN 'never led' -- 0 of a later one: rebased
             WHEN f.released_at IS NOT NULL THEN 'no leader'
             WHEN f.activated_at IS NULL THEN 'preparing'
             -- Four beats of an idle leader, which beats every 5 seconds, a busy one every second: TEND_IDLE_MS and
@@ -63,6 +63,73 @@ COMMENT ON COLUMN reports.v_leader.state IS 'active; preparing; silent (no sign 
 COMMENT ON COLUMN reports.v_leader.since_at IS 'Since when the state is what it is (silent: since when it had been active).';
 -- The replicas ask it where a request over HTTP has to go.
 GRANT SELECT ON reports.v_leader TO report_scheduler;
+
+CREATE VIEW reports.v_fence AS
+SELECT f.scope, l.state, f.incarnation, f.generation, f.owner, f.member, f.url, f.established_at, f.activated_at, f.released_at,
+       f.release_reason, l.beat_at, f.mark, reports.time_of_job(f.mark) AS mark_at, f.server_id, f.timeline, f.server_started_at,
+       EXISTS (SELECT FROM reports.v_moved_scope m WHERE m.scope = f.scope) AS moved,
+       (SELECT string_agg(h.id || CASE WHEN h.cause <> 'operator' THEN ' ' || h.cause ELSE '' END, ', ' ORDER BY h.id) FROM reports.hold h
+         WHERE h.lifted_at IS NULL AND h.queue IS NULL AND (h.scope IS NULL OR h.scope = f.scope)) AS holds
+  FROM reports.fence f JOIN reports.v_leader l ON l.scope = f.scope;
+COMMENT ON VIEW reports.v_fence IS 'The fence rows as they stand: who is accepted, on which server, and what forbids the work.';
+COMMENT ON COLUMN reports.v_fence.moved IS 'No leader has looked at this server yet: nothing of the scope is claimed or sent.';
+
+-- What reportctl fence audit prints. SECURITY DEFINER: the start of another role's session is its owner's to see.
+CREATE FUNCTION reports.fence_audit(p_since interval) RETURNS TABLE (verdict text, finding text, scope text, times bigint, detail text)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN QUERY
+    SELECT 'wrong', 'a generation was established that is not above the one before', e.scope::text, 1::bigint,
+           format('%s of incarnation %s by member %s at %s, after %s of %s', e.generation, e.incarnation, e.member,
+                  to_char(e.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), e.generation_before, e.incarnation_before)
+      FROM (SELECT x.*, lag(x.incarnation) OVER w AS incarnation_before, lag(x.generation) OVER w AS generation_before
+              FROM reports.leadership_event x WHERE x.event = 'established' WINDOW w AS (PARTITION BY x.scope ORDER BY x.id)) e
+     WHERE (e.incarnation, e.generation) <= (e.incarnation_before, e.generation_before)
+    UNION ALL
+    SELECT 'wrong', 'the fence row is below what the diary says was established', f.scope::text, 1::bigint,
+           format('%s of incarnation %s, while %s of %s was established', f.generation, f.incarnation, e.generation, e.incarnation)
+      FROM reports.fence f
+     CROSS JOIN LATERAL (SELECT x.incarnation, x.generation FROM reports.leadership_event x
+                          WHERE x.scope = f.scope AND x.event = 'established' ORDER BY x.incarnation DESC, x.generation DESC LIMIT 1) e
+     WHERE (f.incarnation, f.generation) < (e.incarnation, e.generation)
+    UNION ALL
+    SELECT 'wrong', 'the scope has no fence row', s.name::text, 1::bigint, 'nothing can be written for it'
+      FROM reports.scope s WHERE NOT EXISTS (SELECT FROM reports.fence f WHERE f.scope = s.name)
+    UNION ALL
+    SELECT 'wrong', 'the fence row is of an incarnation that no ensemble has', f.scope::text, 1::bigint, format('incarnation %s', f.incarnation)
+      FROM reports.fence f WHERE f.incarnation > coalesce((SELECT max(e.incarnation) FROM reports.ensemble e), 0)
+    UNION ALL
+    SELECT 'look', 'sessions of former leaders are still connected; what they write is refused', b.scope::text, count(*),
+           string_agg(format('pid %s (%s, generation %s)', b.pid, b.purpose, b.generation), ', ' ORDER BY b.pid)
+      FROM reports.backend b
+      JOIN pg_stat_activity a ON a.pid = b.pid AND a.backend_start = b.backend_start
+      JOIN reports.fence f ON f.scope = b.scope
+     WHERE (b.incarnation, b.generation) < (f.incarnation, f.generation)
+     GROUP BY b.scope
+    UNION ALL
+    SELECT 'look', 'writes of former leaders were refused', r.scope::text, count(*),
+           format('%s, by %s, last at %s', r.operation, coalesce(r.member, r.application_name),
+                  to_char(max(r.at) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))
+      FROM (SELECT x.scope, x.operation, x.application_name, x.at,
+                   (SELECT e.member FROM reports.leadership_event e
+                     WHERE e.scope = x.scope AND e.event = 'established' AND e.incarnation = x.incarnation AND e.generation = x.generation
+                     ORDER BY e.id DESC LIMIT 1) AS member
+              FROM (SELECT * FROM reports.fence_rejection y ORDER BY y.id DESC LIMIT 10000) x
+             WHERE x.at > clock_timestamp() - p_since) r
+     GROUP BY r.scope, r.operation, coalesce(r.member, r.application_name)
+    UNION ALL
+    SELECT 'look', 'a guard holds the scope', h.scope::text, 1::bigint, format('hold %s, %s: %s', h.id, h.cause, h.reason)
+      FROM reports.hold h WHERE h.lifted_at IS NULL AND h.cause <> 'operator'
+    UNION ALL
+    SELECT 'look', 'no leader has looked at this server', m.scope::text, 1::bigint, 'nothing of the scope is claimed or sent'
+      FROM reports.v_moved_scope m
+    UNION ALL
+    SELECT 'look', 'a ZooKeeper ensemble was refused', NULL, count(*), format('%s, met by %s', r.id, string_agg(r.member, ', ' ORDER BY r.member))
+      FROM reports.ensemble_refused r WHERE r.last_at > clock_timestamp() - p_since
+     GROUP BY r.id;
+END
+$$;
+COMMENT ON FUNCTION reports.fence_audit(interval) IS 'What is wrong with authority (verdict wrong: must never be) or worth a look; refused writes of the last p_since, of the last 10 000.';
 
 CREATE VIEW reports.v_scope AS
 SELECT l.*,
@@ -352,17 +419,45 @@ COMMENT ON VIEW reports.v_outbox_load IS 'How full the outbox is; counting stops
 CREATE VIEW reports.v_problem AS
 SELECT 1 AS place, 'hold' AS kind, h.subject, h.since_at,
        format('%s held by %s: %s', h.kind, h.raised_by, h.reason) AS problem,
-       format('%s; to lift it: reportctl release-hold %s',
-              CASE h.kind WHEN 'queue' THEN 'no job of the queue is claimed' ELSE 'nothing is planned or claimed' END,
-              h.id) AS remedy
+       CASE WHEN h.cause = 'zxid_regressed'
+            THEN 'nothing is planned or claimed; when the ensemble is the one to go on with: reportctl fence rebase'
+            WHEN h.cause = 'clock_hold'
+            THEN format('nothing is planned or claimed; set the clock of PostgreSQL''s machine right, and it is lifted within half a minute. reportctl clocks; if the clock is right: reportctl release-hold %s', h.id)
+            ELSE format('%s; to lift it: reportctl release-hold %s',
+                        CASE h.kind WHEN 'queue' THEN 'no job of the queue is claimed' ELSE 'nothing is planned or claimed' END, h.id) END AS remedy
   FROM reports.v_hold h
+UNION ALL
+SELECT 1, 'ensemble', r.id, min(r.first_at),
+       format('HELD, ensemble_unknown: %s see%s a ZooKeeper ensemble that this database does not know, and may not lead',
+              string_agg(r.member, ', ' ORDER BY r.member), CASE WHEN count(*) = 1 THEN 's' ELSE '' END),
+       'is zookeeper right in scheduler.conf? if the ensemble was rebuilt: reportctl fence rebase'
+  FROM reports.ensemble_refused r
+ WHERE r.last_at > statement_timestamp() - interval '30 seconds'
+ GROUP BY r.id
+UNION ALL
+SELECT 1, 'server', m.scope, m.server_started_at,
+       'no leader has looked at this server since it started: nothing of the scope is claimed or sent',
+       'a leader looks at it within seconds; without one, start a report-scheduler. If this is a copy of the database, leave it as it is'
+  FROM reports.v_moved_scope m
+ WHERE (m.server_started_at < statement_timestamp() - interval '10 seconds' OR m.server_started_at = m.established_on_at)
+   -- Under a hold no leader may; it stands above.
+   AND NOT EXISTS (SELECT FROM reports.v_hold h WHERE h.queue IS NULL AND (h.scope IS NULL OR h.scope = m.scope))
+UNION ALL
+SELECT 5, 'clock', c.member, c.at,
+       format('its wall clock is %s s %s that of PostgreSQL', trim_scale(round(abs(c.offset_us) / 1000000.0, 1)),
+              CASE WHEN c.offset_us > 0 THEN 'ahead of' ELSE 'behind' END),
+       'nothing is early or late by it, but one of the two is wrong: look after the time service on both machines. reportctl clocks'
+  FROM (SELECT DISTINCT ON (x.member) x.* FROM (SELECT * FROM reports.member_clock ORDER BY id DESC LIMIT 200) x ORDER BY x.member, x.id DESC) c
+ WHERE abs(c.offset_us) - c.round_trip_us / 2 > 1000000 AND c.at > statement_timestamp() - interval '1 minute'
 UNION ALL
 SELECT 2, 'leader', s.scope, CASE s.state WHEN 'silent' THEN s.beat_at ELSE s.since_at END,
        CASE s.state WHEN 'silent' THEN format('leader %s shows no sign of life', s.leader)
                     ELSE 'no leader, and firings are due' END,
        'is report-scheduler running, with the scope in scopes of its scheduler.conf, and connected to ZooKeeper? reportctl events'
   FROM reports.v_scope s
- WHERE s.state = 'silent' OR (s.state IN ('no leader', 'never led') AND s.due_lag_s > 30)
+ WHERE (s.state = 'silent' OR (s.state IN ('no leader', 'never led') AND s.due_lag_s > 30))
+   -- Under a hold nobody is to lead it; that stands above, with its remedy.
+   AND NOT s.held
 UNION ALL
 SELECT 2, 'scope', u.scope, u.since_at, 'it has schedules, and no scheduler leads it: its reports are not made',
        'name it in scopes of scheduler.conf, and restart the report-schedulers; one that does has its reason in its log'
@@ -596,7 +691,16 @@ BEGIN
     SELECT 'queue_hold_seconds', h.queue, greatest(extract(epoch FROM statement_timestamp() - min(h.since)), 0)::float8
       FROM reports.hold h CROSS JOIN leader
      WHERE h.lifted_at IS NULL AND h.queue IS NOT NULL
-     GROUP BY h.queue;
+     GROUP BY h.queue
+    UNION ALL
+    SELECT 'guard_holds', x.cause, (SELECT count(*) FROM reports.hold h WHERE h.lifted_at IS NULL AND h.cause = x.cause
+                                       AND (h.scope IS NULL OR h.scope = p_scope))::float8
+      FROM unnest('{zxid_regressed,database_rewound,clock_hold}'::text[]) AS x (cause) CROSS JOIN leader
+    UNION ALL
+    SELECT 'ensembles_refused', NULL, (SELECT count(DISTINCT r.id) FROM reports.ensemble_refused r
+                                        WHERE r.last_at > statement_timestamp() - interval '30 seconds')::float8 FROM leader
+    UNION ALL
+    SELECT 'moved', NULL, (SELECT count(*) FROM reports.v_moved_scope m WHERE m.scope = p_scope)::float8 FROM leader;
 END
 $$;
 COMMENT ON FUNCTION reports.scope_figures(text) IS 'Facts about a scope for the metrics, each at most a few milliseconds; none for a scope that does not exist. Counts stop at a bound.';
@@ -604,5 +708,6 @@ GRANT EXECUTE ON FUNCTION reports.scope_figures(text) TO report_scheduler;
 
 -- Whoever reads a view calls the functions in it.
 GRANT EXECUTE ON FUNCTION reports.job_id_floor(timestamptz), reports.offset_text(integer) TO report_reader, report_operator;
+GRANT EXECUTE ON FUNCTION reports.time_of_job(uuid), reports.fence_audit(interval) TO report_reader;
 
 RESET ROLE;

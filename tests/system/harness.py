@@ -114,6 +114,13 @@ class Daemon:
             raise AssertionError(f"{self.name} did not stop within {timeout} s of SIGTERM\n"
                                  + log_tails([self])) from None
 
+    def clean_up(self):
+        """What systemd runs as ExecStopPost=, a killed daemon or not: (exit status, what it said)."""
+        option = {"report-scheduler": "--close-dead-session", "report-worker": "--release-claims"}[self.program]
+        result = subprocess.run([build() / self.program, option, "--config", self.config], stdin=subprocess.DEVNULL,
+                                text=True, capture_output=True, timeout=40, check=False)
+        return result.returncode, result.stdout + result.stderr
+
     def end(self):
         """Whatever state it is in: gone afterwards."""
         if self.is_alive():
@@ -190,8 +197,9 @@ class Installation:
         self.connections.append(connection)
         return connection
 
-    def start_scheduler(self, name="scheduler-1", **settings):
-        return self._start("report-scheduler", name, scheduler_settings(self, name, **settings))
+    def start_scheduler(self, name="scheduler-1", prefix=(), **settings):
+        """`prefix`: as for start_worker."""
+        return self._start("report-scheduler", name, scheduler_settings(self, name, **settings), prefix)
 
     def start_worker(self, name="worker-1", prefix=(), **settings):
         """`prefix`: a command that becomes the daemon, as `env` does."""

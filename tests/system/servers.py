@@ -37,6 +37,10 @@ class Server:
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix=f"report-system-test-{name}.", dir="/var/tmp"))
         self.directory.chmod(0o711)
         self.process = None
+        self.prepare_directory()
+
+    def prepare_directory(self):
+        """Before anything is in it."""
 
     def spawn(self, argv):
         user = pwd.getpwnam("postgres")
@@ -99,17 +103,42 @@ server_tls_sslmode = disable
 
 
 class Postgres(Server):
-    """A cluster of its own with an empty database "reports"."""
+    """A cluster of its own with an empty database "reports", or a base backup of another: a standby
+    that follows it asynchronously, or a copy that goes its own way."""
 
-    def __init__(self):
+    def __init__(self, backup_of=None, standby=False):
         super().__init__("postgres")
         (self.directory / "logs").mkdir()
         self.service = services.Postgres("pg", str(self.directory), [self.port])
         self.service.tls = os.environ["RS_TLS"]
+        if backup_of is not None:
+            self.back_up(backup_of, standby)
+            return
         self.service.prepare()
         self.start()
         with self.connect("postgres") as db:
             db.execute("CREATE DATABASE reports")
+
+    def back_up(self, other, standby):
+        for path in (self.service.directory, self.service.sockets):
+            os.makedirs(path, exist_ok=True)
+            if self.service.owner:
+                os.chown(path, *self.service.owner)
+        services.process.run(
+            [f"{services.POSTGRES_BIN}/pg_basebackup", "-h", "127.0.0.1", "-p", str(other.port), "-U", "postgres",
+             "-D", self.service.data, "-X", "stream", "-c", "fast", "--no-sync", *(["-R"] if standby else [])],
+            self.service.directory, self.service.log, 60, self.service.owner)
+        with open(os.path.join(self.service.data, "postgresql.conf"), "a", encoding="utf-8") as f:
+            f.write(f"\nport = {self.port}\nunix_socket_directories = '{self.service.sockets}'\n")
+        self.start()
+
+    def follow_nobody(self):
+        """A standby that receives nothing any more, not even what is on its way."""
+        with self.connect("postgres") as db:
+            db.execute("ALTER SYSTEM SET primary_conninfo = ''")
+            db.execute("SELECT pg_reload_conf()")
+            harness.wait_until(lambda: db.execute("SELECT count(*) FROM pg_stat_wal_receiver").fetchone() == (0,), START_S,
+                               "the standby is cut off")
 
     def remove(self):
         self.stop(signal.SIGQUIT)  # at once, but it takes its children and shared memory along

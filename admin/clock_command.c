@@ -1,0 +1,29 @@
+/* reportctl clocks: each replica's clock against the database's. */
+#include "commands.h"
+
+#include "session.h"
+
+enum exit_code clocks_command(struct invocation *in)
+{
+    static const char sql[] =
+        "SELECT member, at AS \"at~\", offset_us / 1000000.0::float8 AS \"offset_s\","
+        " round_trip_us / 1000000.0::float8 AS \"round_trip_s\", synchronised,"
+        " last_step_at AS \"last_step_at~\", last_step_us / 1000000.0::float8 AS \"last_step_s\","
+        " last_verdict AS \"last_verdict|VERDICT\", boot AS \"boot-\""
+        " FROM reports.v_member_clock ORDER BY member LIMIT $1";
+    char limit[24];
+    const char *values[] = {limit};
+    struct session s;
+    struct table *t = NULL;
+    session_limit(in, limit);
+    enum exit_code code = session_open(in, &s);
+    if (code == EXIT_DONE) {
+        code = session_select(&s, sql, 1, values, &t);
+    }
+    if (code == EXIT_DONE) {
+        code = session_print_list(&s, t, command_int(in, "--limit"),
+                                  "No scheduler has compared its clock within a day.");
+    }
+    session_close(&s);
+    return code;
+}
