@@ -90,10 +90,28 @@ static bool store_went_well(struct relay_work *w, enum status s, const struct er
     w->store_retry_at =
         instant_add_ms(now, backoff_ms(&store_backoff, w->store_failures, random_number()));
     store_note(w, false, why);
-    if (store_is_broken(w->store)) {
+    if (w->store != NULL && store_is_broken(w->store)) {
         store_close(w->store);
         w->store = NULL;
     }
+    return false;
+}
+
+/* A connection that is not registered is not used: a successor could not end it (I11), and its
+ * server may be a copy, or one that forgot, where an id names another row. */
+static bool store_register(struct relay_work *w)
+{
+    struct error why = {0};
+    w->decided_at = clock_now();
+    if (lease_is_held(w)) { /* connecting took time (I8) */
+        struct store_call call = call_make(w);
+        if (store_went_well(w, store_outbox_register(&call, &why), &why)) {
+            w->decided_at = clock_now();
+            return lease_is_held(w);
+        }
+    }
+    store_close(w->store);
+    w->store = NULL;
     return false;
 }
 
@@ -111,21 +129,9 @@ static bool store_ready(struct relay_work *w)
     enum status s = store_open(&w->options->store, instant_add_ms(now, w->options->statement_ms),
                                &w->store, &why);
     if (s != STATUS_OK) {
-        w->store_failures++;
-        w->store_retry_at =
-            instant_add_ms(now, backoff_ms(&store_backoff, w->store_failures, random_number()));
-        store_note(w, false, &why);
-        return false;
+        return store_went_well(w, s, &why);
     }
-    /* Connecting takes time: what was allowed before it may not be any more (I8). */
-    w->decided_at = clock_now();
-    if (!lease_is_held(w)) {
-        return false;
-    }
-    struct store_call call = call_make(w);
-    s = store_outbox_register(&call, &why);
-    w->decided_at = clock_now();
-    return store_went_well(w, s, &why) && lease_is_held(w);
+    return store_register(w);
 }
 
 static bool is_among(const int64_t *ids, size_t count, int64_t id)

@@ -30,6 +30,10 @@ enum status verdict_status(const char *verdict, struct error *err)
     if (strcmp(verdict, "changed") == 0) {
         return error_set(err, STATUS_CONFLICT, "changed meanwhile");
     }
+    if (strcmp(verdict, "moved") == 0) {
+        return error_set(err, STATUS_AGAIN,
+                         "the server is not the one that the scope was established on");
+    }
     return error_set(err, STATUS_CORRUPT, "the server answered \"%.40s\"", verdict);
 }
 

@@ -14,7 +14,7 @@ struct authority_text {
 void authority_values(const struct authority *a, struct authority_text *text,
                       const char *values[AUTHORITY_VALUES]);
 
-/* "ok" is OK; "fenced", "held" and "changed" are theirs; anything else is CORRUPT. */
+/* "ok" is OK; "fenced", "held" and "changed" are theirs, "moved" is AGAIN; else CORRUPT. */
 enum status verdict_status(const char *verdict, struct error *err);
 
 /* A protected function that answers one word in column 0. */

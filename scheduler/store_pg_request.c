@@ -15,7 +15,8 @@ static const char locate_sql[] =
     "(SELECT d.scope FROM reports.schedule d WHERE d.name = $2::text), "
     "(SELECT j.scope FROM reports.job j WHERE j.id = $3::uuid), "
     "(SELECT o.scope FROM reports.occurrence o WHERE o.schedule = $4::text "
-    "AND o.occurrence_key = $5::text)) AS scope) s "
+    "AND o.occurrence_key = $5::text), "
+    "(SELECT x.scope FROM reports.fence x WHERE x.scope = $6::text)) AS scope) s "
     "LEFT JOIN reports.v_leader l ON l.scope = s.scope LEFT JOIN reports.fence f ON f.scope = "
     "s.scope "
     "WHERE s.scope IS NOT NULL";
@@ -29,23 +30,32 @@ enum status request_locate(struct store *store, const struct request_wish *wish,
                            struct request_place *ret_place, struct error *err)
 {
     bool job = is_about_a_job(wish->kind);
+    bool scope = strcmp(wish->kind, "handoff") == 0;
     const char *colon = strchr(wish->subject, ':');
     char schedule[REQUEST_SUBJECT_MAX];
     (void)snprintf(schedule, sizeof schedule, "%.*s",
                    colon == NULL ? 0 : (int)(colon - wish->subject), wish->subject);
-    const char *values[] = {wish->id, job ? NULL : wish->subject,
+    const char *values[] = {wish->id,
+                            job || scope ? NULL : wish->subject,
                             job && uuid_is_valid(wish->subject) ? wish->subject : NULL,
                             job && colon != NULL ? schedule : NULL,
-                            job && colon != NULL ? colon + 1 : NULL};
+                            job && colon != NULL ? colon + 1 : NULL,
+                            scope ? wish->subject : NULL};
     PGresult *r = NULL;
-    enum status s = store_pg_query(store, locate_sql, 5, values, deadline, &r, err);
+    enum status s = store_pg_query(store, locate_sql, 6, values, deadline, &r, err);
     if (s != STATUS_OK) {
         return s;
     }
     if (PQntuples(r) == 0) {
         PQclear(r);
         return error_set(err, STATUS_NOT_FOUND, "%s \"%s\" does not exist; reportctl %s lists them",
-                         job ? "job" : "schedule", wish->subject, job ? "jobs" : "schedules");
+                         job     ? "job"
+                         : scope ? "scope"
+                                 : "schedule",
+                         wish->subject,
+                         job     ? "jobs"
+                         : scope ? "leaders"
+                                 : "schedules");
     }
     store_pg_text(r, 0, 0, ret_place->scope, sizeof ret_place->scope);
     store_pg_text(r, 0, 1, ret_place->member, sizeof ret_place->member);

@@ -262,9 +262,9 @@ MUST_USE enum status store_pending_requests(const struct store_call *call, size_
                                             struct request_rows *ret_rows, struct error *err);
 
 struct request_answer {
-    bool skipped; /* a row it needs is locked, or somebody has answered it: nothing was done */
-    bool waits;   /* a handoff that is going on: ask again when notified, or soon */
-    bool leaves;  /* a handoff: drain and release now; the next leader answers */
+    bool skipped;    /* a row it needs is locked, or somebody has answered it: nothing was done */
+    bool waits;      /* a handoff that is going on: ask again when notified, or soon */
+    bool leaves;     /* a handoff: drain and release now; the next leader answers */
     char text[1024]; /* for people; "" when none of its answers are final */
 };
 

@@ -12,6 +12,7 @@ SET ROLE report_owner;
 -- The attempt counts and is `lost`, as if the claim had lapsed. What differs is the wait: claims of a worker that
 -- was killed run again at once, queued as before, by NOTIFY to the workers, since neither overlap nor capacity changes
 -- between running and queued. A job that has lost a worker before may be what kills them: it waits its backoff.
+-- Of jobs that ran beside one another when their schedule began to forbid overlap the leader releases one by one.
 CREATE FUNCTION reports.release_claims(p_worker uuid, OUT verdict text, OUT released integer, OUT remaining integer)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
@@ -27,7 +28,11 @@ BEGIN
                     ELSE 'unknown' END;
     WITH held AS MATERIALIZED (
         SELECT j.id, j.attempt, j.attempt_token, j.claimed_at,
-               EXISTS (SELECT FROM reports.job_attempt a WHERE a.job_id = j.id AND a.outcome = 'lost') AS was_lost
+               EXISTS (SELECT FROM reports.job_attempt a WHERE a.job_id = j.id AND a.outcome = 'lost') AS was_lost,
+               j.overlap <> 'allow' AND EXISTS (
+                   SELECT FROM reports.job o
+                    WHERE o.schedule = j.schedule AND o.overlap <> 'allow' AND o.id <> j.id AND o.waits_for IS DISTINCT FROM 'overlap'
+                      AND o.state IN ('waiting', 'queued', 'running', 'retry_wait', 'quarantined')) AS in_turn
           FROM reports.job j
          WHERE j.worker = p_worker AND j.state = 'running'
          ORDER BY j.id FOR UPDATE OF j SKIP LOCKED
@@ -35,7 +40,7 @@ BEGIN
         UPDATE reports.job j
            SET state = CASE WHEN j.cancel_requested THEN 'cancelled'
                             WHEN j.attempt - j.handed_back >= j.max_attempts THEN 'failed'
-                            WHEN h.was_lost THEN 'retry_wait'
+                            WHEN h.was_lost OR h.in_turn THEN 'retry_wait'
                             ELSE 'queued' END::reports.job_state,
                finished_at = CASE WHEN j.cancel_requested OR j.attempt - j.handed_back >= j.max_attempts
                                   THEN clock_timestamp() END,

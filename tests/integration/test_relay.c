@@ -254,6 +254,27 @@ static void test_nothing_is_published_without_the_lease(void **state)
     relay_stop(r, in_ms(5000));
 }
 
+/* A copy, or a server that failed over: its outbox is not what the leader established on, and the
+ * same id may name another row there. */
+static void test_nothing_is_published_from_a_server_that_no_leader_has_looked_at(void **state)
+{
+    (void)state;
+    struct where where = {fixture_environment("RS_KAFKA"), fixture_topic("moved", 0), NULL};
+    struct authority a = fixture_lead();
+    rows_add(10, "k");
+    (void)fixture_sql("UPDATE reports.fence SET server_started_at = server_started_at - "
+                      "interval '1 hour'");
+    struct relay *r = start(a, where);
+    assert_true(fixture_wait(kafka_is_reachable, r, 10000));
+    assert_false(fixture_wait(outbox_is_empty, NULL, 2500)); /* some tries, by the backoff */
+    assert_int_equal(relay_read(r).published, 0);
+    (void)fixture_sql("UPDATE reports.fence SET server_started_at = pg_postmaster_start_time()");
+    assert_true(fixture_wait(outbox_is_empty, NULL, 15000));
+    assert_int_equal(fixture_count("SELECT count(*) FROM reports.backend WHERE purpose = 'relay'"),
+                     1);
+    relay_stop(r, in_ms(5000));
+}
+
 static void test_a_row_the_broker_refuses_is_buried_and_the_others_pass(void **state)
 {
     (void)state;
@@ -435,6 +456,7 @@ int main(void)
         cmocka_unit_test(test_rows_that_appear_below_the_bound_are_found),
         cmocka_unit_test(test_a_fenced_relay_stops_and_its_rows_stay),
         cmocka_unit_test(test_nothing_is_published_without_the_lease),
+        cmocka_unit_test(test_nothing_is_published_from_a_server_that_no_leader_has_looked_at),
         cmocka_unit_test(test_a_row_the_broker_refuses_is_buried_and_the_others_pass),
         cmocka_unit_test(test_a_row_that_cannot_be_encoded_is_buried),
         cmocka_unit_test(test_a_killed_broker_keeps_rows_until_it_is_back),

@@ -77,6 +77,31 @@ static void test_leader_establishes_again_when_the_server_is_another(void **stat
     replica_stop(&a);
 }
 
+/* A dump was restored below a leader: connection, server, fence row are the same, so only what the
+ * leader remembers tells. */
+static void test_leader_whose_database_forgot_below_it_is_held(void **state)
+{
+    (void)state;
+    const struct places usual = {0};
+    test_run(db.connection, "INSERT INTO reports.report (name, kind) VALUES ('noop', 'noop'); "
+                            "INSERT INTO reports.schedule (name, report, kind, rule) VALUES "
+                            "('often', 'noop', 'interval', '1 second')");
+    replica_start(&a, "a", &usual);
+    assert_true(in_state(&a, LIFECYCLE_ACTIVE, SOON_MS));
+    assert_true(
+        test_wait_text(db.connection, "SELECT count(*) > 3 FROM reports.job", "t", 2 * SOON_MS));
+    test_run(db.connection, "DELETE FROM reports.job");
+    assert_true(test_wait_text(db.connection,
+                               "SELECT cause FROM reports.hold WHERE lifted_at IS NULL",
+                               "database_rewound", SOON_MS));
+    assert_true(in_state(&a, LIFECYCLE_HELD, SOON_MS));
+    /* Lifted, the same is not found again. */
+    test_run(db.connection, "SELECT reports.lift_hold(id) FROM reports.hold");
+    assert_true(in_state(&a, LIFECYCLE_ACTIVE, SOON_MS));
+    test_run(db.connection, "DELETE FROM reports.schedule");
+    replica_stop(&a);
+}
+
 /* As if the ensemble had been restored: what was in use is far above what it gives now. */
 static void test_number_below_one_that_was_in_use_is_held_without_a_node_until_rebased(void **state)
 {
@@ -160,6 +185,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         whole(test_superseded_follower_enrolls_again_and_nothing_is_held),
         whole(test_leader_establishes_again_when_the_server_is_another),
+        whole(test_leader_whose_database_forgot_below_it_is_held),
         /* Last: they make higher incarnations. */
         whole(test_number_below_one_that_was_in_use_is_held_without_a_node_until_rebased),
         whole(test_unknown_ensemble_is_held_without_a_node_until_the_database_knows_it),

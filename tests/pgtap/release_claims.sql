@@ -3,7 +3,7 @@ BEGIN;
 \ir fixture.psql
 SELECT no_plan();
 
-CREATE TEMP TABLE w AS SELECT n, pg_temp.add_worker('{default}') AS id FROM generate_series(1, 4) n;
+CREATE TEMP TABLE w AS SELECT n, pg_temp.add_worker('{default}') AS id FROM generate_series(1, 5) n;
 CREATE FUNCTION pg_temp.w(p_n integer) RETURNS uuid LANGUAGE sql AS $$ SELECT id FROM w WHERE n = p_n $$;
 CREATE FUNCTION pg_temp.released(p_n integer) RETURNS text LANGUAGE sql AS $$ SELECT format('%s %s %s', verdict, released, remaining) FROM reports.release_claims(pg_temp.w(p_n)) $$;
 CREATE FUNCTION pg_temp.jobs() RETURNS text LANGUAGE sql AS $$ SELECT string_agg(occurrence_key || ' ' || state, ', ' ORDER BY occurrence_key) FROM reports.job $$;
@@ -48,6 +48,15 @@ SELECT is((SELECT state FROM reports.worker WHERE id = pg_temp.w(3)), 'stopped',
 -- Marked by the leader for its silence, while its claims still run.
 UPDATE reports.worker SET state = 'dead', stopped_at = now() WHERE id = pg_temp.w(2);
 SELECT is(pg_temp.released(2), 'ended 5 0', 'one that was found silent first is released all the same');
+
+-- Several of one schedule ran when it began to forbid overlap: they are not run beside one another again.
+SELECT pg_temp.add_job(k, 'running', pg_temp.w(5), p_attempt => 1, p_schedule => 'turns', p_overlap => 'queue') FROM unnest('{turn-1,turn-2,turn-3}'::text[]) k;
+SELECT pg_temp.add_job('lone', 'running', pg_temp.w(5), p_attempt => 1, p_schedule => 'lone', p_overlap => 'queue'),
+       pg_temp.add_job('next', 'waiting', p_schedule => 'lone', p_overlap => 'queue', p_waits_for => 'overlap');
+SELECT is(pg_temp.released(5), 'released 4 0', '(they are returned)');
+SELECT is((SELECT string_agg(occurrence_key || ' ' || state, ', ' ORDER BY occurrence_key) FROM reports.job WHERE schedule IN ('turns', 'lone')),
+          'lone queued, next waiting, turn-1 retry_wait, turn-2 retry_wait, turn-3 retry_wait', 'those that another of their schedule is active beside are the leader''s to release, one by one');
+SELECT ok(bool_and(run_after <= clock_timestamp()), 'at once') FROM reports.job WHERE schedule = 'turns';
 
 -- Deliveries.
 INSERT INTO reports.delivery (job_id, revision, channel, recipient, scope, attempt, idempotency_key, on_unknown, state, tries, max_tries, token, worker, lease_until)
