@@ -24,6 +24,14 @@ void cell_instant_format(const char *cell, char *ret_text, size_t size)
     (void)snprintf(ret_text, size, "%.10s%c%.*sZ", cell, 'T', (int)(n - 14), cell + 11);
 }
 
+void cell_instant_make(utc_us at, char *ret_text, size_t size)
+{
+    char rfc3339[RFC3339_TEXT_MAX];
+    rfc3339_format_utc(at, rfc3339);
+    (void)snprintf(ret_text, size, "%.10s %.*s+00", rfc3339, (int)(strlen(rfc3339) - 12),
+                   rfc3339 + 11);
+}
+
 /* Two units at most, the smaller one left out when it is zero. From one minute on. */
 static void long_duration_format(const char *sign, int64_t s, char *ret_text, size_t size)
 {

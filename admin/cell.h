@@ -22,6 +22,9 @@ bool cell_instant_parse(const char *text, utc_us *ret);
 /* RFC 3339 with Z and as many fraction digits as there are. */
 void cell_instant_format(const char *cell, char *ret_text, size_t size);
 
+/* The canonical cell of an instant, which must be finite; the inverse of cell_instant_parse. */
+void cell_instant_make(utc_us at, char *ret_text, size_t size);
+
 /* Numbers stand right-aligned. */
 bool column_is_right(const struct column *column);
 

@@ -244,6 +244,8 @@ const char *output_format_name(enum output_format format)
 static bool format_parse(struct invocation *in, const char *word)
 {
     in->format_given = true;
+    in->wide = strcmp(word, "wide") == 0;
+    word = in->wide ? "table" : word;
     for (int i = 0; i < OUTPUT_FORMATS; i++) {
         if (strcmp(word, output_format_name((enum output_format)i)) == 0) {
             in->format = (enum output_format)i;
@@ -305,7 +307,7 @@ static bool global_option(struct parsing *p, const char *argument, bool *ret_ok)
     }
     if (value != NULL && !*ret_ok) {
         (void)command_fail(in, EXIT_USAGE,
-                           output ? "-o \"%s\" is wrong; write table, json or csv"
+                           output ? "-o \"%s\" is wrong; write table, wide, json or csv"
                                   : "--timeout \"%s\" is wrong; write seconds from "
                                     "1 to 3600",
                            value);

@@ -73,6 +73,7 @@ struct invocation {
     const char *database;              /* conninfo; never NULL */
     enum output_format format;
     bool format_given;
+    bool wide; /* -o wide: a table as if there were no terminal */
     int64_t timeout_s;
     FILE *out, *errors;
 };

@@ -49,6 +49,12 @@
         .name = "queue", .placeholder = "QUEUE", .kind = PARAMETER_WORD, .value = VALUE_NAME,      \
         .required = true, .help = "the queue."                                                     \
     }
+/* A command that asks first has it; ask.c reads it. */
+#define YES                                                                                        \
+    {                                                                                              \
+        .name = "--yes", .kind = PARAMETER_FLAG,                                                   \
+        .help = "do not ask; for scripts, which have nobody to answer."                            \
+    }
 #define REASON(text)                                                                               \
     {                                                                                              \
         .name = "--reason", .placeholder = "TEXT", .kind = PARAMETER_OPTION, .help = text          \

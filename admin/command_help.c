@@ -23,8 +23,9 @@ static const struct {
     {"--database CONNINFO", "where PostgreSQL is, in libpq's form (\"host=db dbname=reports\" or a "
                             "postgresql:// address); otherwise $REPORTCTL_DATABASE, otherwise "
                             "libpq's own variables (PGHOST ...). Passwords belong into ~/.pgpass."},
-    {"-o, --output FORMAT", "table for people (default), json or csv for scripts; where a command "
-                            "has them."},
+    {"-o, --output FORMAT",
+     "table for people (default), wide for all columns where a terminal has no "
+     "room for them, json or csv for scripts; where a command has them."},
     {"--timeout SECONDS", "how long the database may take (default 15)."},
     {"--help", "help, also of a single command."},
     {"--version", "the version."},

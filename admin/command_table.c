@@ -3,6 +3,7 @@
 #include "command_arguments.h"
 #include "commands.h"
 
+/* table: exempt from the length limit */
 const struct command command_table[] = {
     {
         .words = "status",
@@ -226,6 +227,33 @@ const struct command command_table[] = {
         .example = "reportctl retry sales-daily:2030-04-12",
     },
     {
+        .words = "handoff",
+        .summary = "Pass the leadership of a scope on, as planned.",
+        .details =
+            "The leader goes on until its successor has confirmed that it is next in line and can "
+            "take over; then it drains, releases, and the successor leads some milliseconds later. "
+            "Printed are that gap and who leads now. If the successor is not known, not ready, or "
+            "does not confirm, the leader stays and the reason is printed. The request names the "
+            "generation to leave, so that repeating its id moves nothing a second time.",
+        .privilege = OPERATOR,
+        .run = handoff_command,
+        .formats = FORMATS_PAGE,
+        .parameters = {{.name = "scope",
+                        .placeholder = "SCOPE",
+                        .kind = PARAMETER_WORD,
+                        .value = VALUE_NAME,
+                        .required = true,
+                        .help = "the scope."},
+                       {.name = "--to",
+                        .placeholder = "MEMBER",
+                        .kind = PARAMETER_OPTION,
+                        .help = "name of the scheduler that is to lead; without it the next in "
+                                "line."},
+                       WAIT,
+                       REQUEST_ID},
+        .example = "reportctl handoff main --to scheduler-2",
+    },
+    {
         .words = "requests",
         .summary = "What was asked of the leaders, with the answers, newest first.",
         .privilege = READER,
@@ -300,8 +328,24 @@ const struct command command_table[] = {
                        LIMIT("100")},
     },
     {
+        .words = "clocks",
+        .summary = "Each scheduler's clock against PostgreSQL's, and the steps it has seen.",
+        .details = "Offset is the machine's wall clock minus PostgreSQL's, known to half of the "
+                   "round trip; no firing depends on it. A step is what PostgreSQL's clock went "
+                   "further than the machine's; verdict says what came of it: raised (the hold "
+                   "clock_hold), known (it stood already), own (the machine had been stopped), "
+                   "waits (for other machines).",
+        .privilege = READER,
+        .run = clocks_command,
+        .formats = FORMATS_ROWS,
+        .parameters = {LIMIT("100")},
+    },
+    {
         .words = "release-hold",
         .summary = "Lift a hold.",
+        .details = "Of a hold that a guard raised for a database that forgot something "
+                   "(database_rewound) it shows first what may be run and sent again, and asks. "
+                   "zxid_regressed is lifted by reportctl fence rebase only.",
         .privilege = OPERATOR,
         .run = release_hold_command,
         .parameters = {{.name = "hold",
@@ -311,8 +355,142 @@ const struct command command_table[] = {
                         .required = true,
                         .min = 1,
                         .max = INT64_MAX,
-                        .help = "its number, as reportctl holds shows it."}},
+                        .help = "its number, as reportctl holds shows it."},
+                       YES},
         .example = "reportctl release-hold 3",
+    },
+    {
+        .words = "fence show",
+        .summary =
+            "Whose writes are accepted in each scope, on which server and ensemble, and what "
+            "forbids the work.",
+        .details =
+            "MARK is the newest job that ZooKeeper or the leader remembered when it was "
+            "established; a database that does not know it is held (database_rewound). MOVED: "
+            "no leader has looked at this PostgreSQL server since it started, so nothing of "
+            "the scope is claimed or sent. REFUSED ENSEMBLES are those that schedulers are "
+            "HELD for (ensemble_unknown).",
+        .privilege = READER,
+        .run = fence_show_command,
+        .formats = FORMATS_PAGE,
+        .parameters = {SCOPE},
+    },
+    {
+        .words = "fence rebase",
+        .summary =
+            "Go over to a ZooKeeper ensemble that was rebuilt, or restored from an older state.",
+        .details =
+            "Adopts the ensemble that waiting schedulers see, as the next incarnation, for all "
+            "scopes at once; lifts the holds zxid_regressed. Who did it and why stands in "
+            "reportctl events. It shows what it will do and asks first. While a leader of the "
+            "ensemble in force gives signs of life it is refused: stop those schedulers. With "
+            "--force they are fenced at once and wait in HELD.",
+        .privilege = OPERATOR,
+        .run = fence_rebase_command,
+        .parameters = {{.name = "--reason",
+                        .placeholder = "TEXT",
+                        .kind = PARAMETER_OPTION,
+                        .required = true,
+                        .help = "what became of the old ensemble."},
+                       {.name = "--ensemble",
+                        .placeholder = "ID",
+                        .kind = PARAMETER_OPTION,
+                        .help =
+                            "which one, when schedulers see several; reportctl fence show lists "
+                            "them."},
+                       {.name = "--force",
+                        .kind = PARAMETER_FLAG,
+                        .help = "although a leader of the ensemble in force lives."},
+                       YES},
+        .example = "reportctl fence rebase --reason 'all three disks were lost, CHG-4711'",
+    },
+    {
+        .words = "fence audit",
+        .summary =
+            "Check that generations only grew and that nothing of a former leader got through.",
+        .details = "A finding is either wrong, which must never be (exit code 1), or worth a look: "
+                   "writes of former leaders that were refused, by function and member; their "
+                   "sessions that are still connected; guards that hold a scope. With --strict any "
+                   "finding makes the exit code 1, for cron.",
+        .privilege = READER,
+        .run = fence_audit_command,
+        .formats = FORMATS_ROWS,
+        .parameters = {{.name = "--hours",
+                        .placeholder = "N",
+                        .kind = PARAMETER_OPTION,
+                        .value = VALUE_INT,
+                        .min = 1,
+                        .max = 87600,
+                        .fallback = "24",
+                        .help = "how far back refused writes are counted."},
+                       {.name = "--strict",
+                        .kind = PARAMETER_FLAG,
+                        .help = "exit code 1 for whatever is found."}},
+        .example = "reportctl fence audit --strict",
+    },
+    {
+        .words = "why",
+        .summary = "What became of one firing, and why: each step from the rule to the file, or "
+                   "why nothing exists.",
+        .details =
+            "Asked by SCHEDULE@TIME, where TIME is local to the schedule's zone "
+            "(2030-04-12T06:00), an instant (2030-04-12T04:00:00Z) or a date, or by SCHEDULE:KEY; "
+            "SCHEDULE alone means its latest firing. AFTER is the time since the step before. "
+            "Where there is no occurrence it says why: not due yet, paused, a problem, a gap and "
+            "its reason, before starts_at, after ends_at, deleted, no leader, held, or a time that "
+            "the rule does not name, with the nearest before and after.",
+        .privilege = READER,
+        .run = why_command,
+        .formats = FORMATS_PAGE,
+        .parameters = {{.name = "subject",
+                        .placeholder = "SUBJECT",
+                        .kind = PARAMETER_WORD,
+                        .required = true,
+                        .help = "SCHEDULE@TIME, SCHEDULE:KEY or SCHEDULE."}},
+        .example = "reportctl why sales-daily@2030-04-12T06:00",
+    },
+    {
+        .words = "verify",
+        .summary = "Prove that each firing that was due has exactly one occurrence, or lies in a "
+                   "recorded gap.",
+        .details =
+            "Recomputes what each version of each schedule had to fire while it was in force, with "
+            "the code that plans, and compares it with the record: firings that are missing, "
+            "occurrences that no version names, gaps that do not say what they cover, jobs, "
+            "attempts and files that do not fit their firing, progress that would pass something "
+            "over. Exit code 0: proved; 1: something is wrong; 2: it could not be checked, or not "
+            "all of it; for cron and CI. Findings of verdict look are no fault and change no exit "
+            "code. FIRINGS counts firings that follow one another, of which KEY and TIME are the "
+            "first. NOT YET in the summary: due since less than --grace and not planned. It reads "
+            "only, in chunks; --timeout bounds each. What it cannot find: docs/operations.md.",
+        .privilege = READER,
+        .run = verify_command,
+        .formats = FORMATS_ROWS,
+        .parameters = {{.name = "--from",
+                        .placeholder = "INSTANT",
+                        .kind = PARAMETER_OPTION,
+                        .value = VALUE_INSTANT,
+                        .help = "firings due at or after; default 31 days before --to."},
+                       {.name = "--to",
+                        .placeholder = "INSTANT",
+                        .kind = PARAMETER_OPTION,
+                        .value = VALUE_INSTANT,
+                        .help = "firings due before; default now."},
+                       {.name = "--schedule",
+                        .placeholder = "SCHEDULE",
+                        .kind = PARAMETER_OPTION,
+                        .value = VALUE_NAME,
+                        .help = "only this schedule."},
+                       {.name = "--grace",
+                        .placeholder = "SECONDS",
+                        .kind = PARAMETER_OPTION,
+                        .value = VALUE_INT,
+                        .min = 0,
+                        .max = 86400,
+                        .fallback = "60",
+                        .help = "how long after it is due a firing may be without its occurrence."},
+                       LIMIT("1000")},
+        .example = "reportctl verify --from 2030-04-01T00:00:00Z --to 2030-05-01T00:00:00Z -o csv",
     },
     {
         .words = "next",
@@ -471,18 +649,6 @@ const struct command command_table[] = {
     {.words = "plan",
      .summary = "What will fire when, and how much at once.",
      .not_yet = "meanwhile reportctl next shows one schedule"},
-    {.words = "verify",
-     .summary = "Prove that every due firing has exactly one occurrence or a recorded gap.",
-     .not_yet = "meanwhile reportctl schedule NAME shows occurrences and gaps"},
-    {.words = "why",
-     .summary = "Why a firing did, or did not, become a report.",
-     .not_yet = "meanwhile see reportctl job SCHEDULE:KEY and reportctl schedule NAME"},
-    {.words = "handoff",
-     .summary = "Pass leadership on as planned.",
-     .not_yet = "meanwhile stop the leading report-scheduler: it drains and releases"},
-    {.words = "fence",
-     .summary = "Accept a rebuilt ZooKeeper ensemble (fence rebase).",
-     .not_yet = "meanwhile keep the ensemble's data"},
 };
 
 const size_t command_count = sizeof command_table / sizeof command_table[0];

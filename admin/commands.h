@@ -8,9 +8,12 @@
 command_function status_command, leaders_command, schedules_command, schedule_command,
     occurrences_command, jobs_command, job_command, workers_command, outbox_command, events_command;
 command_function trigger_command, pause_command, resume_command, cancel_command, retry_command,
-    requests_command;
+    requests_command, handoff_command;
 command_function hold_command, release_hold_command, holds_command, queue_hold_command,
     queue_resume_command, queues_command;
+command_function clocks_command;
+command_function fence_show_command, fence_rebase_command, fence_audit_command;
+command_function verify_command, why_command;
 command_function next_command, migrate_command;
 command_function lifecycle_command, check_config_command, config_reference_command,
     topic_create_command, topic_delete_command, help_command;

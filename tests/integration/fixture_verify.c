@@ -36,9 +36,8 @@ const char *fixture_verify(int days)
     size_t used = 0;
     utc_us now;
     struct ledger_sink sink = {.add = finding_note, .context = &used};
-    struct store_options where = {.conninfo = fixture_plan_conninfo(),
-                                  .application_name = "verify",
-                                  .role = STORE_ADMIN};
+    struct store_options where = {
+        .conninfo = fixture_plan_conninfo(), .application_name = "verify", .role = STORE_ADMIN};
     findings[0] = '\0';
     /* The scheduler's role reads what people read, but not their functions: as superuser. */
     char super[512];

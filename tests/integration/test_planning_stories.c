@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "fixture_edits.h"
+#include "fixture_verify.h"
 
 #define STORIES   20
 #define EDITS_MAX 8
@@ -130,6 +131,7 @@ static void test_no_story_of_edits_and_dying_leaders_loses_or_doubles_a_firing(v
         struct leader l = leader_make();
         leader_prepare(&l);
         check_nothing_lost(&l, "story", 0);
+        assert_string_equal(fixture_verify(2), "");
         assert_string_equal(fixture_problem("story"), "");
         leader_leave(&l);
     }

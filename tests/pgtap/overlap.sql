@@ -190,7 +190,7 @@ SELECT is(pg_temp.tend() || ' ' || pg_temp.jobs('n'), '0 1 queued, 2 waiting for
 UPDATE reports.job SET state = 'cancelled', waits_for = NULL, finished_at = clock_timestamp() WHERE schedule = 'n';
 -- Nor two that were being retried.
 SELECT is(pg_temp.edit('n', 'overlap', 'allow'), 'ok {n}', '(the policy is edited back)');
-SELECT pg_temp.add_job('retry' || n, 'retry_wait', p_schedule => 'n', p_attempt => 1, p_run_after => clock_timestamp() + interval '1 h') FROM generate_series(1, 3) n;
+SELECT pg_temp.add_job('retry' || n, 'retry_wait', p_schedule => 'n', p_attempt => 1, p_run_after => clock_timestamp() + interval '9 min') FROM generate_series(1, 3) n;
 SELECT is(pg_temp.edit('n', 'overlap', 'queue'), 'ok {n}', '(and again, while three wait for their retries)');
 UPDATE reports.job SET run_after = clock_timestamp() - right(occurrence_key, 1)::integer * interval '1 s' WHERE occurrence_key IN ('retry1', 'retry2');
 SELECT is(pg_temp.tend(), 1, '(two of them are due)');

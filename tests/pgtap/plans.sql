@@ -21,7 +21,7 @@ SELECT 's' || n, 'tap', 1, now() + CASE WHEN n <= 20 THEN interval '-1 s' ELSE n
 INSERT INTO reports.schedule_change (scope, schedule, version) SELECT 'tap', 's' || n, 1 FROM generate_series(1, 20000) n;
 INSERT INTO reports.job (id, schedule, occurrence_key, scope, report, queue, priority, state, run_after, attempt, max_attempts, retry_base, retry_cap, timeout,
                          attempt_token, worker, claimed_at, lease_until, finished_at)
-SELECT gen_random_uuid(), 's' || n, 'k', 'tap', 'nothing', 'default', 0, s.state, now() + CASE WHEN n > 20050 THEN interval '1 h' ELSE '0' END, 1, 3, '10 s', '10 min', '1 h',
+SELECT gen_random_uuid(), 's' || n, 'k', 'tap', 'nothing', 'default', 0, s.state, now() + CASE WHEN n > 20050 THEN interval '9 min' ELSE '0' END, 1, 3, '10 s', '10 min', '1 h',
        CASE s.state WHEN 'running' THEN gen_random_uuid() END, CASE s.state WHEN 'running' THEN w.id END, CASE s.state WHEN 'running' THEN now() END,
        CASE s.state WHEN 'running' THEN now() + CASE WHEN n < 20610 THEN interval '-10 min' ELSE interval '1 min' END END, CASE s.state WHEN 'succeeded' THEN now() END
   FROM w, generate_series(1, 20700) n,

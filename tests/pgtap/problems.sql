@@ -40,6 +40,10 @@ UPDATE reports.schedule_progress SET next_fire_at = now() - interval '6 min';
 SELECT is(pg_temp.figure('unserved_scopes'), 1::double precision, 'one with a firing that is due does');
 SELECT matches(pg_temp.problems('leader'), '^emea: no leader, and firings are due . is report-scheduler running, with the scope in scopes of its scheduler.conf,', 'and the page says what to look at');
 SELECT is(pg_temp.problems('scope'), NULL, 'once');
+INSERT INTO reports.hold (scope, reason) VALUES ('emea', 'test');
+SELECT is(pg_temp.problems('leader'), NULL, 'under a hold nobody is to lead it: no remedy that cannot help');
+SELECT matches(pg_temp.problems('hold'), '^emea: scope held by .*; to lift it: reportctl release-hold', 'the hold is the problem');
+DELETE FROM reports.hold;
 
 -- Who followed whom.
 SELECT is((SELECT detail FROM reports.leadership_event WHERE scope = 'tap' AND event = 'established'), NULL, 'the first leader follows nobody');

@@ -53,7 +53,7 @@ SELECT results_eq('SELECT * FROM pg_temp.prune()', $$VALUES ('artifact', 1), ('d
 INSERT INTO reports.leadership_event (scope, at, event) SELECT 'tap', clock_timestamp() - d * interval '1 day', 'established' FROM generate_series(30, 1, -1) d;
 INSERT INTO reports.fence_rejection (at, scope, operation, incarnation, generation, stored_incarnation, stored_generation, application_name)
 SELECT clock_timestamp() - d * interval '1 day', 'tap', 'plan_batch', 1, 1, 1, 2, 'x' FROM generate_series(12, 9, -1) d;
-INSERT INTO reports.member_clock (at, member, offset_us, round_trip_us) VALUES (clock_timestamp() - interval '11 days', 'm', 1, 1), (clock_timestamp(), 'm', 1, 1);
+INSERT INTO reports.member_clock (at, member, boot, boot_us, offset_us, round_trip_us) VALUES (clock_timestamp() - interval '11 days', 'm', 'b', 1, 1, 1), (clock_timestamp(), 'm', 'b', 2, 1, 1);
 INSERT INTO reports.outbox_dead (scope, id, job_id, schedule, occurrence_key, reason, buried_at)
 SELECT 'tap', n, gen_random_uuid(), 's', 'k', 'too large', clock_timestamp() - n * interval '5 days' FROM generate_series(1, 4) n;
 INSERT INTO reports.request (id, kind, scope, subject, state, deadline, answered_at, requested_at)

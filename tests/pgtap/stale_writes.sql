@@ -23,6 +23,9 @@ SELECT t.id::uuid, t.kind, 'tap', t.subject, j.id, clock_timestamp() + CASE t.id
                ('00000000-0000-4000-8000-0000000000a2', 'pause', 'due', NULL), ('00000000-0000-4000-8000-0000000000a3', 'cancel', 'jobs:waits', 'waits'),
                ('00000000-0000-4000-8000-0000000000a4', 'retry', 'jobs:failed', 'failed')) AS t (id, kind, subject, job)
   LEFT JOIN reports.job j ON j.occurrence_key = t.job;
+INSERT INTO reports.request (id, kind, scope, subject, argument, deadline) VALUES ('00000000-0000-4000-8000-0000000000a5', 'handoff', 'tap', 'tap', 'next', clock_timestamp() + interval '1 h');
+INSERT INTO reports.handoff (request, scope, incarnation, generation, member) VALUES ('00000000-0000-4000-8000-0000000000a5', 'tap', 1, 100, 'member');
+INSERT INTO reports.candidate (scope, member, incarnation, generation, ahead, state) VALUES ('tap', 'next', 1, 101, 1, 'ready');
 
 -- %1$s stands for scope, incarnation, generation and owner.
 CREATE TEMP TABLE call (function text PRIMARY KEY, sql text NOT NULL);
@@ -115,7 +118,7 @@ SELECT is(pg_temp.refusal(format(c.sql, format('''nowhere'', 1, 100, %L', pg_tem
   FROM call c;
 
 SELECT matches(pg_temp.effect(c.sql, format('''tap'', 1, 100, %L', pg_temp.leader())),
-               format('^(ok|released|established); changed: %s; refused: nothing$', t.tables),
+               format('^(ok|released|established|wait); changed: %s; refused: nothing$', t.tables),
                format('%s: the accepted generation changes %s', c.function, t.tables))
   FROM call c
   JOIN (VALUES ('establish', 'reports.fence_pulse'),
@@ -134,6 +137,7 @@ SELECT matches(pg_temp.effect(c.sql, format('''tap'', 1, 100, %L', pg_temp.leade
                ('answer_request', 'reports.request'),
                ('answer_request trigger', 'reports.job,reports.occurrence,reports.outbox,reports.request'),
                ('answer_request pause', 'reports.request,reports.schedule,reports.schedule_change,reports.schedule_version'),
+               ('answer_request handoff', 'reports.handoff'),
                ('answer_request cancel', 'reports.job,reports.outbox,reports.request'),
                ('answer_request retry', 'reports.job,reports.outbox,reports.request')) AS t (function, tables) USING (function);
 

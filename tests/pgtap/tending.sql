@@ -17,7 +17,7 @@ SELECT is(pg_temp.tend(), 'ok released 0 reaped 0 held back 0 running 0', 'with 
 -- Release.
 SELECT pg_temp.add_job('r1', 'retry_wait', p_attempt => 1, p_run_after => clock_timestamp() - interval '2 s');
 SELECT pg_temp.add_job('r2', 'retry_wait', p_attempt => 1, p_run_after => clock_timestamp() - interval '1 s');
-SELECT pg_temp.add_job('r3', 'retry_wait', p_attempt => 1, p_run_after => clock_timestamp() + interval '1 hour');
+SELECT pg_temp.add_job('r3', 'retry_wait', p_attempt => 1, p_run_after => clock_timestamp() + interval '9 min');
 SELECT is(pg_temp.tend(1), 'ok released 1 reaped 0 held back 2 running 0', 'retries are released within the limit');
 SELECT is(pg_temp.state('r1') || ' ' || pg_temp.state('r2'), 'queued retry_wait', 'the longest due first');
 SELECT is(pg_temp.tend(), 'ok released 1 reaped 0 held back 1 running 0', 'the next round releases the next');
@@ -115,6 +115,19 @@ SELECT ok(bool_and(reports.retry_delay('9 min', '10 min', 1) BETWEEN '6.75 min' 
 SELECT ok(count(DISTINCT reports.retry_delay('10 s', '10 min', 50)) > 150, 'and at the cap no two are alike either') FROM generate_series(1, 200);
 SELECT ok(count(DISTINCT reports.retry_delay('10 s', '10 min', 1)) > 150, 'no two alike') FROM generate_series(1, 200);
 SELECT is(reports.retry_delay('0', '10 min', 5), '0', 'a base of nothing waits for nothing');
+
+-- A backoff that began while the clock was ahead.
+SELECT pg_temp.add_job('long_wait', 'retry_wait', p_attempt => 1, p_run_after => clock_timestamp() + interval '3 hours');
+SELECT pg_temp.add_job('far', 'retry_wait', p_attempt => 1, p_run_after => clock_timestamp() + interval '3 hours');
+UPDATE reports.job SET retry_cap = '2 hours' WHERE occurrence_key = 'long_wait';
+UPDATE reports.job SET retry_cap = '4 hours' WHERE occurrence_key = 'far';
+CREATE FUNCTION pg_temp.tend_knowing() RETURNS void LANGUAGE sql AS $$
+    SELECT FROM reports.tend('tap', 1, 100, pg_temp.leader(), 100, clock_timestamp(), clock_timestamp()) $$;
+DO $$ BEGIN PERFORM pg_temp.tend_knowing(); END $$;
+SELECT is(pg_temp.state('long_wait'), 'retry_wait', 'a round whose leader knows the clock to be where it was looks for none');
+DO $$ BEGIN PERFORM pg_temp.tend(); END $$;
+SELECT is(pg_temp.state('long_wait') || ' ' || pg_temp.state('far'), 'queued retry_wait', 'the first round of a leader lets a job go that waits longer than any backoff of its own may be');
+DELETE FROM reports.job WHERE occurrence_key IN ('long_wait', 'far');
 
 -- Workers that went silent.
 CREATE TEMP TABLE silent AS SELECT pg_temp.add_worker() AS id, n FROM generate_series(1, 5) n;

@@ -226,10 +226,16 @@ static void test_an_output_form_that_a_command_has_not_is_refused(void **state)
     (void)state;
     ASSERT_REFUSED("status cannot be shown as csv; write -o table or json", "status", "-o", "csv");
     ASSERT_REFUSED("migrate has no -o: its output has one form", "migrate", "-o", "json");
-    ASSERT_REFUSED("-o \"xml\" is wrong; write table, json or csv", "jobs", "-o", "xml");
+    ASSERT_REFUSED("-o \"xml\" is wrong; write table, wide, json or csv", "jobs", "-o", "xml");
     ASSERT_REFUSED("jobs cannot be shown as markdown; write -o table or json or csv", "jobs", "-o",
                    "markdown");
     struct line l;
+    PARSE(&l, "jobs", "-o", "wide");
+    assert_true(l.in.wide && l.in.format == OUTPUT_TABLE);
+    line_free(&l);
+    PARSE(&l, "jobs", "-o", "wide", "-o", "json");
+    assert_true(!l.in.wide && l.in.format == OUTPUT_JSON);
+    line_free(&l);
     PARSE(&l, "lifecycle", "-o", "markdown");
     assert_true(l.go_on);
     assert_int_equal(l.in.format, OUTPUT_MARKDOWN);
@@ -251,7 +257,7 @@ static void test_the_timeout_is_bounded(void **state)
 static void test_what_is_not_built_yet_says_so_by_name(void **state)
 {
     (void)state;
-    const char *verbs[] = {"backfill", "plan", "verify", "why", "fence", "handoff"};
+    const char *verbs[] = {"backfill", "plan"};
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         struct line l;
         PARSE(&l, verbs[i], "anything", "--at-all");

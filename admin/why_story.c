@@ -1,0 +1,230 @@
+#include "why_story.h"
+
+#include <string.h>
+
+#define AROUND_US                                                                                  \
+    ((int64_t)27 * 3600 * MICROS_A_SECOND) /* local times are not further from UTC                 \
+                                            */
+#define LOOK_MAX 100000                    /* firings looked at: those of a day each second */
+
+static bool names(const struct ledger_version *v)
+{
+    return v->namer->parsed == STATUS_OK && !v->ended;
+}
+
+static struct firing next_of(const struct ledger_version *v, int64_t after_us)
+{
+    return rule_next_within(&v->namer->rule, (utc_us){after_us}, v->namer->bounds);
+}
+
+const struct ledger_version *why_version_at(const struct ledger_subject *s, utc_us at)
+{
+    const struct ledger_version *found = NULL;
+    for (size_t i = 0; i < s->version_count; i++) {
+        const struct ledger_version *v = &s->versions[i];
+        /* What the leader has marked waits under it. */
+        int64_t end = v->version != s->version || !s->has_problem ? v->end.us
+                      : i + 1 < s->version_count                  ? v[1].effective_from.us
+                                                                  : INT64_MAX;
+        bool here = at.us > v->base.us && at.us < end;
+        /* An edit may call for a firing before it: the version that names it has it. */
+        if (here && (found == NULL || v->effective_from.us <= at.us ||
+                     (names(v) && next_of(v, at.us - 1).at.us == at.us))) {
+            found = v;
+        }
+    }
+    return found;
+}
+
+/* The firing whose nominal time is the asked one, from an instant on. */
+static struct firing nominal_find(const struct ledger_version *v, struct local_time local,
+                                  utc_us near)
+{
+    struct firing f = next_of(v, near.us - AROUND_US);
+    for (int i = 0; i < LOOK_MAX && f.found && f.at.us <= near.us + AROUND_US; i++) {
+        if (f.nominal.s == local.s) {
+            return f;
+        }
+        f = next_of(v, f.at.us);
+    }
+    return (struct firing){.found = false};
+}
+
+/* The first firing on a local date. */
+static struct firing date_find(const struct ledger_version *v, struct local_time date, utc_us near,
+                               int64_t *ret_count)
+{
+    struct firing first = {.found = false};
+    struct firing f = next_of(v, near.us - AROUND_US);
+    *ret_count = 0;
+    for (int i = 0; i < LOOK_MAX && f.found && f.at.us <= near.us + 2 * AROUND_US; i++) {
+        if (floor_divide(f.nominal.s, SECONDS_A_DAY) == floor_divide(date.s, SECONDS_A_DAY)) {
+            first = *ret_count == 0 ? f : first;
+            ++*ret_count;
+        }
+        f = next_of(v, f.at.us);
+    }
+    return first;
+}
+
+static const struct zone *zone_of(const struct ledger_subject *s, utc_us near)
+{
+    const struct ledger_version *v = why_version_at(s, near);
+    const struct zone *z = v != NULL && v->parsed == STATUS_OK ? v->rule.zone : NULL;
+    for (size_t i = s->version_count; z == NULL && i-- > 0;) {
+        z = s->versions[i].parsed == STATUS_OK ? s->versions[i].rule.zone : NULL;
+    }
+    return z;
+}
+
+/* Where to look: the asked time as an instant. */
+static utc_us instant_of(const struct ledger_subject *s, const struct why_ask *ask,
+                         struct why_story *w)
+{
+    const struct zone *z = zone_of(s, utc_from_seconds(ask->local.s));
+    utc_us at = utc_from_seconds(ask->local.s);
+    w->clock = LOCAL_UNIQUE;
+    if (ask->form == WHY_INSTANT) {
+        return ask->at;
+    }
+    if (z != NULL) {
+        w->clock = why_instants(z, ask->local, &at, &w->twin);
+    }
+    if (ask->form == WHY_DATE) {
+        w->clock = LOCAL_UNIQUE;
+    }
+    return at;
+}
+
+static struct firing asked_firing(const struct ledger_version *v, const struct why_ask *ask,
+                                  struct why_story *w)
+{
+    struct firing f = {.found = false};
+    switch (ask->form) {
+    case WHY_LATEST:
+    case WHY_KEY:
+    case WHY_INSTANT:
+        f = next_of(v, w->at.us - 1);
+        f.found = f.found && f.at.us == w->at.us;
+        break;
+    case WHY_LOCAL:
+        f = nominal_find(v, ask->local, w->at);
+        break;
+    case WHY_DATE:
+        f = date_find(v, ask->local, w->at, &w->on_date);
+        break;
+    }
+    return f;
+}
+
+/* Not named: what lies nearest, and whether start or end kept it away. */
+static void unnamed_explain(const struct ledger_subject *s, const struct ledger_version *v,
+                            const struct why_ask *ask, struct why_story *w)
+{
+    struct ledger_version open = *v;
+    w->kind = WHY_NOT_NAMED;
+    open.namer = &open;
+    open.rule = v->namer->rule;
+    open.parsed = STATUS_OK;
+    open.bounds = (struct rule_bounds){.starts_at = UTC_NONE, .ends_at = UTC_NONE};
+    struct why_story bare = *w;
+    struct firing f = asked_firing(&open, ask, &bare);
+    if (f.found) {
+        const struct rule_bounds *b = &v->namer->bounds;
+        bool early = b->starts_at.us == UTC_UNBOUNDED.us ||
+                     (!utc_is_none(b->starts_at) && f.at.us < b->starts_at.us);
+        w->kind = early ? WHY_BEFORE_START : WHY_AFTER_END;
+        w->firing = f;
+        w->at = f.at;
+        key_format(v->form, &f, w->key);
+        return;
+    }
+    w->after = next_of(v, w->at.us - 1);
+    w->before = rule_last_within(&v->namer->rule, (utc_us){w->at.us - 400 * AROUND_US},
+                                 (utc_us){w->at.us}, v->namer->bounds);
+    for (size_t i = 0; i < s->version_count; i++) {
+        const struct ledger_version *o = &s->versions[i];
+        if (o != v && names(o) && asked_firing(o, ask, &bare).found) {
+            w->other = o;
+        }
+    }
+}
+
+static void named_explain(const struct ledger_subject *s, const struct ledger_version *v,
+                          utc_us now, struct why_story *w)
+{
+    bool in_force = v->version == s->version;
+    for (size_t i = 0; i < s->gap_count; i++) {
+        const struct ledger_gap *g = &s->gaps[i];
+        if (g->from.us <= w->at.us && g->to.us >= w->at.us &&
+            (w->gap == NULL || strcmp(g->reason, "key_taken") == 0)) {
+            w->gap = g;
+        }
+    }
+    if (w->gap != NULL) {
+        w->kind = WHY_IN_GAP;
+    } else if (w->at.us > now.us) {
+        w->kind = WHY_NOT_YET;
+    } else if (v->taken && (v->kind == REIGN_NOTHING ||
+                            (in_force && s->has_problem && w->at.us > s->last_fire_at.us))) {
+        w->kind = WHY_WITHHELD;
+    } else if (!v->taken || (in_force && w->at.us > s->last_fire_at.us)) {
+        w->kind = WHY_WAITS;
+    } else {
+        w->kind = WHY_LOST;
+    }
+}
+
+static void version_explain(const struct ledger_subject *s, const struct ledger_version *v,
+                            const struct why_ask *ask, utc_us now, struct why_story *w)
+{
+    if (v == NULL) {
+        w->kind = WHY_NOT_MADE;
+        return;
+    }
+    if (v->ended) {
+        w->kind = WHY_DELETED;
+        return;
+    }
+    if (!names(v)) {
+        w->kind = v->taken && v->parsed == STATUS_INVALID ? WHY_WITHHELD : WHY_UNREADABLE;
+        return;
+    }
+    struct firing f = asked_firing(v, ask, w);
+    if (!f.found) {
+        unnamed_explain(s, v, ask, w);
+        return;
+    }
+    if (w->on_date > 1) {
+        w->kind = WHY_SEVERAL;
+        w->after = f;
+        return;
+    }
+    w->firing = f;
+    w->at = f.at;
+    key_format(v->form, &f, w->key);
+    named_explain(s, v, now, w);
+}
+
+void why_story_find(const struct ledger_subject *s, const struct why_ask *ask, utc_us now,
+                    struct why_story *ret)
+{
+    struct why_story w = {.kind = WHY_NOT_MADE, .twin = UTC_NONE};
+    w.at = instant_of(s, ask, &w);
+    w.version = why_version_at(s, w.at);
+    if (ask->form == WHY_DATE && w.version == NULL) {
+        w.version = why_version_at(s, (utc_us){w.at.us + AROUND_US}); /* made on that day */
+    }
+    version_explain(s, w.version, ask, now, &w);
+    /* The firing of that date or time may lie on the other side of an edit. */
+    bool found = w.firing.found || w.kind == WHY_SEVERAL;
+    const struct ledger_version *v = found ? why_version_at(s, w.at) : w.version;
+    if (v != w.version) {
+        struct why_story again = {.kind = WHY_NOT_MADE, .twin = w.twin, .clock = w.clock};
+        again.at = w.at;
+        again.version = v;
+        version_explain(s, v, ask, now, &again);
+        w = again;
+    }
+    *ret = w;
+}
