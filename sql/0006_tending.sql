@@ -327,6 +327,17 @@ BEGIN
     verdict := 'ok';
     released := 0;
     reaped := 0;
+    IF stepped IS NOT FALSE THEN
+        -- A backoff that began while the clock was ahead: none is longer than its cap. Those are the furthest.
+        UPDATE reports.job j SET run_after = clock_timestamp()
+         WHERE j.state::text = 'retry_wait' AND j.id = ANY (ARRAY(
+                SELECT y.id FROM reports.job y
+                 WHERE y.state::text = 'retry_wait' AND y.id = ANY (ARRAY(
+                        SELECT x.id FROM (SELECT q.id, q.run_after, q.retry_cap FROM reports.job q
+                                           WHERE q.scope = p_scope AND q.state = 'retry_wait' ORDER BY q.run_after DESC LIMIT 1000) x
+                         WHERE x.run_after > clock_timestamp() + x.retry_cap + interval '1 minute'))
+                   FOR UPDATE SKIP LOCKED));
+    END IF;
     SELECT i.reap_grace, clock_timestamp() >= p.reap_not_before AND stepped IS NOT TRUE AND beaten,
            greatest(i.claim_lease, (SELECT max(w.claim_lease) FROM reports.worker w WHERE w.state IN ('alive', 'draining')))
            + i.reap_grace + interval '10 seconds'

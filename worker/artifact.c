@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "artifact_health.h"
+#include "crash_point.h"
 #include "worker_metrics.h"
 
 #define DIRECTORY_MODE 0750
@@ -105,6 +106,7 @@ enum status artifact_create(const struct artifact_store *store, const char *inst
         artifact_abort(a);
         return s;
     }
+    CRASH_POINT("artifact.created");
     *ret_artifact = a;
     return STATUS_OK;
 }
@@ -112,6 +114,7 @@ enum status artifact_create(const struct artifact_store *store, const char *inst
 enum status artifact_write(struct artifact *a, const void *data, size_t size, struct error *err)
 {
     const char *p = data;
+    CRASH_POINT("artifact.write");
     for (size_t left = size; left > 0;) {
         ssize_t n = write(a->fd, p, left);
         if (n < 0 && errno == EINTR) {
@@ -126,6 +129,7 @@ enum status artifact_write(struct artifact *a, const void *data, size_t size, st
         left -= (size_t)n;
         a->size += n;
     }
+    CRASH_POINT("artifact.written");
     if (digest_add(a->digest, data, size) != STATUS_OK) {
         return error_set(err, STATUS_FATAL, "the SHA-256 of the artifact cannot be computed");
     }
@@ -159,18 +163,22 @@ enum status artifact_publish(struct artifact *a, const char *ending,
     if (digest_finish(a->digest, record.sha256) != STATUS_OK) {
         return error_set(err, STATUS_FATAL, "the SHA-256 of the artifact cannot be computed");
     }
+    CRASH_POINT("artifact_fsync.before");
     if (fsync(a->fd) != 0) {
         return refused(a->store, "write the file through", err);
     }
+    CRASH_POINT("artifact_rename.before");
     if (renameat(a->directory_fd, a->temporary, a->directory_fd, name) != 0) {
         return refused(a->store, "give the file its name", err);
     }
     a->published = true;
+    CRASH_POINT("artifact_rename.after");
     if (fsync(a->directory_fd) != 0) {
         enum status s = refused(a->store, "write the directory through", err);
         (void)unlinkat(a->directory_fd, name, 0);
         return s;
     }
+    CRASH_POINT("artifact.published");
     artifact_health_works(a->store);
     *ret_record = record;
     return STATUS_OK;

@@ -337,6 +337,8 @@ def test_database_restored_from_a_dump_is_held_by_the_mark_alone(installation):
     load.wait_until(lambda: load.one("SELECT cause FROM reports.hold WHERE lifted_at IS NULL") == "database_rewound", 40,
                     "ZooKeeper's mark tells")
     load.wait_until(lambda: all_in(installation, "HELD"), 20, "and it is held")
+    # It never was accepted, so it has nothing to release: no write of a former leader was refused.
+    assert load.one("SELECT count(*) FROM reports.fence_rejection") == 0
     installation.reportctl("release-hold", load.one("SELECT id FROM reports.hold"), "--yes")
     load.wait_for_leader()
     assert scheduler.is_alive()
