@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "crash_point.h"
+
 #define STORED_NOTHING (-1)
 #define REFUSAL_MS     60000
 
@@ -278,6 +280,7 @@ void consumer_store(struct consumer *c, const struct message_position *position)
     if (ours == NULL || position->offset <= ours->offset) {
         return;
     }
+    CRASH_POINT("offset.before");
     ours->offset = position->offset;
     rd_kafka_topic_partition_t *next =
         rd_kafka_topic_partition_list_add(c->one, topic, position->partition);

@@ -4,6 +4,7 @@
 
 #include "coord_zk.h"
 #include "crash_point.h"
+#include "mutant.h"
 
 void seat_node_path(const struct seat *seat, const char *name, char ret_path[NODE_PATH_MAX])
 {
@@ -210,6 +211,7 @@ void seat_reset(struct seat *seat)
     seat->watched[0] = '\0';
     seat->own_watched = false;
     seat->mark = (struct mark){.asked = false};
+    seat->root = (struct root_question){.running = false};
     memset(seat->doomed, 0, sizeof seat->doomed);
 }
 
@@ -217,6 +219,7 @@ void seat_resume(struct coord *c, unsigned scope)
 {
     struct seat *seat = &c->seats[scope];
     seat->told = false;
+    seat->first = seat->first && !MUTANT("resume_forgets_lead");
     seat->synced = false;
     if (seat->list == SEAT_LIST_IDLE) {
         seat->relist_at = clock_now();
@@ -258,7 +261,9 @@ void seat_on_reply(struct coord *c, const struct op *op, const struct zk_message
     case OP_HEARTBEAT:
     case OP_MARK_READ:
     case OP_MARK_WRITE:
-        return; /* session_on_reply's, mark_on_reply's */
+    case OP_ROOT_READ:
+    case OP_ROOT_CREATE:
+        return; /* session_on_reply's, mark_on_reply's, root_on_reply's */
     }
 }
 

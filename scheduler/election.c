@@ -2,6 +2,13 @@
 
 #include <string.h>
 
+#include "mutant.h"
+
+static bool comes_before(const struct candidate *a, const struct candidate *b)
+{
+    return MUTANT("order_by_name") ? strcmp(a->name, b->name) < 0 : a->czxid < b->czxid;
+}
+
 struct election election_judge(const struct candidate *list, size_t count, const char *own_name,
                                int64_t session)
 {
@@ -17,10 +24,10 @@ struct election election_judge(const struct candidate *list, size_t count, const
         return e;
     }
     for (size_t i = 0; i < count; i++) {
-        if (list[i].czxid >= list[e.own].czxid) {
+        if (!comes_before(&list[i], &list[e.own])) {
             continue;
         }
-        if (e.ahead == 0 || list[i].czxid > list[e.predecessor].czxid) {
+        if (e.ahead == 0 || comes_before(&list[e.predecessor], &list[i])) {
             e.predecessor = i;
         }
         e.ahead++;

@@ -14,8 +14,10 @@
 void view_loop_add(struct view *view, const struct view_turn *turn)
 {
     struct view_loop *loop = &view->loops[view->loop_count++];
+    size_t length = strnlen(turn->scope, sizeof loop->scope - 1);
     loop->name = turn->name;
-    (void)snprintf(loop->scope, sizeof loop->scope, "%s", turn->scope);
+    memmove(loop->scope, turn->scope, length); /* not printf: the name may lie in the view itself */
+    loop->scope[length] = '\0';
     loop->silent_ms = instant_ms_between(turn->turned, view->now);
     if (turn->turned.ns == 0 || loop->silent_ms < 0) {
         loop->silent_ms = 0; /* its thread is just starting; it turned while we looked */

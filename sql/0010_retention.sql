@@ -126,6 +126,7 @@ BEGIN
                               WHERE q.state <> 'pending' AND q.answered_at < (SELECT clock_timestamp() - p_keep)
                               ORDER BY q.answered_at LIMIT p_limit FOR UPDATE SKIP LOCKED));
     GET DIAGNOSTICS pruned = ROW_COUNT;
+    DELETE FROM reports.handoff h WHERE pruned > 0 AND NOT EXISTS (SELECT FROM reports.request r WHERE r.id = h.request);
     RETURN pruned;
 END
 $$;

@@ -1,5 +1,7 @@
 #include "admission.h"
 
+#include "mutant.h"
+
 struct admission admission_start(instant now, int64_t pull_idle_ms)
 {
     return (struct admission){.pull_idle_ms = pull_idle_ms,
@@ -12,9 +14,10 @@ struct admission_step admission_decide(struct admission *a, instant now, size_t 
 {
     if (free_slots > 0) {
         a->full_since = INSTANT_NEVER;
-        bool pull = !instant_before(now, a->pull_at);
+        instant pull_at = MUTANT("never_pulls") ? INSTANT_NEVER : a->pull_at;
+        bool pull = !instant_before(now, pull_at);
         return (struct admission_step){
-            .mode = ADMISSION_CLAIM, .pull = pull, .wake = pull ? now : a->pull_at};
+            .mode = ADMISSION_CLAIM, .pull = pull, .wake = pull ? now : pull_at};
     }
     if (!instant_before(a->full_since, INSTANT_NEVER)) {
         a->full_since = now;

@@ -195,6 +195,26 @@ bool claims_knows(struct claims *c, const char *job_id, const char *token)
     return known;
 }
 
+/* With the mutex held. Outcomes that wait to be recorded are not touched: the database decides. */
+static bool entry_kill(struct claim *e, enum claim_kill why)
+{
+    bool runs = e->own.state == CLAIM_WAITING || e->own.state == CLAIM_RUNNING;
+    if (!runs || e->own.kill >= why) {
+        return false;
+    }
+    e->own.kill = why;
+    if (why >= KILL_EXPIRED && e->own.source_fd >= 0) {
+        /* The runner may hang in a write to disk; the server must not go on for nobody. */
+        (void)shutdown(e->own.source_fd, SHUT_RDWR);
+    }
+    if (e->own.wake_fd >= 0) {
+        uint64_t one = 1;
+        ssize_t ignored = write(e->own.wake_fd, &one, sizeof one);
+        (void)ignored;
+    }
+    return true;
+}
+
 struct claim *claims_take(struct claims *c, int wake_fd, instant deadline)
 {
     (void)pthread_mutex_lock(&c->mutex);
@@ -215,6 +235,11 @@ struct claim *claims_take(struct claims *c, int wake_fd, instant deadline)
         e->own.end =
             instant_add_ms(instant_add_ms(clock_now(), e->job->timeout_ms), CLAIM_OVERTIME_MS);
         state_set(c, e, CLAIM_RUNNING);
+        if (!instant_before(clock_now(), e->own.deadline)) {
+            /* Stopped between the commit and here: another worker may run it, and the guard that
+             * would tell this one has not looked yet. */
+            (void)entry_kill(e, KILL_EXPIRED);
+        }
         runner_wake(c);
     }
     (void)pthread_mutex_unlock(&c->mutex);
@@ -345,26 +370,6 @@ enum status claims_pairs(struct claims *c, struct claim_pair **ret_pairs, size_t
     *ret_pairs = pairs;
     *ret_count = n;
     return STATUS_OK;
-}
-
-/* With the mutex held. Outcomes that wait to be recorded are not touched: the database decides. */
-static bool entry_kill(struct claim *e, enum claim_kill why)
-{
-    bool runs = e->own.state == CLAIM_WAITING || e->own.state == CLAIM_RUNNING;
-    if (!runs || e->own.kill >= why) {
-        return false;
-    }
-    e->own.kill = why;
-    if (why >= KILL_EXPIRED && e->own.source_fd >= 0) {
-        /* The runner may hang in a write to disk; the server must not go on for nobody. */
-        (void)shutdown(e->own.source_fd, SHUT_RDWR);
-    }
-    if (e->own.wake_fd >= 0) {
-        uint64_t one = 1;
-        ssize_t ignored = write(e->own.wake_fd, &one, sizeof one);
-        (void)ignored;
-    }
-    return true;
 }
 
 bool claims_renewed(struct claims *c, const struct claim_pair *pair, instant deadline, bool cancel)

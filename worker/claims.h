@@ -80,7 +80,8 @@ MUST_USE enum status claims_add(struct claims *c, struct job *job, instant deadl
 bool claims_knows(struct claims *c, const char *job_id, const char *token);
 
 /* The next waiting claim, for a runner whose eventfd is wake_fd (drained here). NULL at the
- * deadline, or once claims_stop was called. Blocks. */
+ * deadline, or once claims_stop was called. One whose own deadline has passed comes killed, as
+ * EXPIRED. Blocks. */
 struct claim *claims_take(struct claims *c, int wake_fd, instant deadline);
 
 struct claim_watch {

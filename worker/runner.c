@@ -26,8 +26,7 @@ bool runner_is_stopped(struct runner *r)
         outcome_fail(o, OUTCOME_HANDED_BACK, false, "the worker stopped");
         return true;
     case KILL_EXPIRED:
-        outcome_fail(o, OUTCOME_FAILED, true,
-                     "killed: its claim could not be renewed in time, or it hung");
+        outcome_fail(o, OUTCOME_FAILED, true, RUNNER_EXPIRED);
         return true;
     case KILL_LOST:
         return true; /* nobody will ask */

@@ -30,6 +30,8 @@ void *runner_main(void *worker);
 void runner_sql(struct runner *r);
 void runner_program(struct runner *r);
 
+#define RUNNER_EXPIRED "killed: its claim could not be renewed in time, or it hung"
+
 /* Has the claim been killed or its time run out? Then the outcome is filled in, whatever it was. */
 bool runner_is_stopped(struct runner *r);
 

@@ -214,6 +214,8 @@ static void conclude(struct run *x, const struct program_end *end)
         outcome_fail(o, OUTCOME_FAILED, true, x->err.text);
     } else if (x->asked || runner_is_stopped(x->r)) {
         /* Filled in when it was asked to end. */
+    } else if (end->deadline) {
+        outcome_fail(o, OUTCOME_FAILED, true, RUNNER_EXPIRED); /* before the guard had looked */
     } else if (end->kind == PROGRAM_EXITED && end->code == 0) {
         publish(x);
     } else {

@@ -25,7 +25,7 @@ struct proxy {
     struct sockaddr_in upstream;
     char address[32];
     pthread_t thread;
-    atomic_int mode;
+    atomic_int mode, used; /* used: by the thread's present turn */
     atomic_bool cut, stop;
     struct pair pairs[PAIRS_MAX];
 };
@@ -77,6 +77,7 @@ static bool move_bytes(int from, int to, bool deliver)
 static void serve(struct proxy *p)
 {
     int mode = atomic_load(&p->mode);
+    atomic_store(&p->used, mode);
     struct pollfd fds[1 + 2 * PAIRS_MAX];
     bool wanted = mode != PROXY_HOLE;
     fds[0] = (struct pollfd){.fd = p->listener, .events = POLLIN};
@@ -155,6 +156,9 @@ const char *proxy_address(const struct proxy *p)
 void proxy_set(struct proxy *p, enum proxy_mode mode)
 {
     atomic_store(&p->mode, (int)mode);
+    while (atomic_load(&p->used) != (int)mode) { /* a turn takes LOOK_MS at most */
+        (void)poll(NULL, 0, 1);
+    }
 }
 
 void proxy_cut(struct proxy *p)

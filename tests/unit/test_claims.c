@@ -146,6 +146,19 @@ static void test_renewal_moves_the_deadline_and_brings_the_cancellation(void **s
     assert_int_equal(claims_watch(table, a).deadline.ns, later.ns);
 }
 
+static void test_claim_that_came_after_its_deadline_does_not_begin(void **state)
+{
+    (void)state;
+    struct job *j = job_new();
+    assert_non_null(j);
+    (void)snprintf(j->id, sizeof j->id, "a");
+    (void)snprintf(j->token, sizeof j->token, "1");
+    assert_int_equal(claims_add(table, j, clock_now()), STATUS_OK);
+    struct claim *a = take();
+    assert_int_equal(claims_watch(table, a).kill, KILL_EXPIRED);
+    assert_true(is_woken());
+}
+
 static void test_passed_deadline_kills_without_anybodys_help(void **state)
 {
     (void)state;
@@ -448,6 +461,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_renewal_of_another_token_changes_nothing, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_renewal_moves_the_deadline_and_brings_the_cancellation,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(test_claim_that_came_after_its_deadline_does_not_begin,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(test_passed_deadline_kills_without_anybodys_help, setup,
                                         teardown),

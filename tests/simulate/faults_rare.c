@@ -1,0 +1,135 @@
+/* Faults at an instant: a statement that runs on after its client has given it up and repeated it,
+ * a clock that goes back between what a planner has read and what it writes, a leader that is
+ * stopped between its last look at the lease and the sending of its establish. */
+#include <stdio.h>
+
+#include "armed.h"
+#include "faults.h"
+#include "node.h"
+#include "store_fake.h"
+#include "world.h"
+#include "zk_fake.h"
+
+#define STREAM          546 /* under it none of tests/simulate/seeds has such a fault */
+#define SEEDS_PER_MILLE 350
+
+static void hold_up_plan(struct fault *f)
+{
+    server.stuck = f->amount * KERNEL_MS;
+}
+
+static void step_at_plan(struct fault *f)
+{
+    server.step_us = -f->amount * 1000;
+}
+
+static void forget(struct fault *f)
+{
+    (void)f;
+    server.stuck = 0;
+    server.step_us = 0;
+}
+
+static void choose_delay(struct fault *f, struct chance *c)
+{
+    f->amount = chance_in(c, 1100, 5000);
+}
+
+static void choose_establisher(struct fault *f, struct chance *c)
+{
+    f->node = (int)chance_in(c, 0, world.setup.schedulers - 1);
+    f->which = (int)chance_in(c, 0, world.setup.scopes - 1);
+    f->amount = chance_in(c, world.setup.session_ms, 3 * world.setup.session_ms);
+}
+
+static void stop_establisher(struct fault *f)
+{
+    char part[96];
+    armed_set(f->node, ARMED_BEFORE_ESTABLISH, 1, ARMED_PAUSE, f->amount * KERNEL_MS);
+    (void)snprintf(part, sizeof part, "/scopes/%s/candidates/", world_scope_name(f->which));
+    zk_remove_node(part);
+}
+
+static void let_go(struct fault *f)
+{
+    armed_clear(f->node);
+    node_resume(f->node);
+}
+
+/* Every connection is dropped; one replica loses it again as soon as its session is confirmed,
+ * before it has read the candidates anew, and for longer than the lease that the confirmation gave
+ * it. */
+static struct {
+    int node; /* -1: none */
+    int64_t for_ns;
+} cut_again = {.node = -1};
+
+static void on_cut(void *context, uint64_t number)
+{
+    (void)context;
+    world.cut[number][SERVICE_ZOOKEEPER] = CUT_TO | CUT_FROM;
+    zk_drop_connections(-1);
+}
+
+static void on_mended(void *context, uint64_t number)
+{
+    (void)context;
+    world.cut[number][SERVICE_ZOOKEEPER] = CUT_NOTHING;
+}
+
+void fault_session_confirmed(int node)
+{
+    if (node != cut_again.node) {
+        return;
+    }
+    int64_t after = chance_in(kernel_chance(), 1, 6000) * KERNEL_US;
+    kernel_in(after, on_cut, NULL, (uint64_t)node);
+    kernel_in(after + cut_again.for_ns, on_mended, NULL, (uint64_t)node);
+    cut_again.node = -1;
+}
+
+static void choose_flapping(struct fault *f, struct chance *c)
+{
+    f->node = (int)chance_in(c, 0, world.setup.schedulers - 1);
+    f->amount = chance_in(c, 1000, world.setup.session_ms - 500);
+}
+
+static void flap(struct fault *f)
+{
+    cut_again.node = f->node;
+    cut_again.for_ns = f->amount * KERNEL_MS;
+    zk_drop_connections(-1);
+}
+
+static void flap_no_more(struct fault *f)
+{
+    cut_again.node = -1;
+    world.cut[f->node][SERVICE_ZOOKEEPER] = CUT_NOTHING;
+}
+
+static const struct fault_kind kinds[] = {
+    {"plan-stuck", 1, 4000, 9000, choose_delay, hold_up_plan, forget},
+    {"clock-step-at-plan", 1, 3000, 9000, choose_delay, step_at_plan, forget},
+    {"cut-at-resume", 1, 6000, 9000, choose_flapping, flap, flap_no_more},
+    {"pause-at-establish", 1, 9000, 16000, choose_establisher, stop_establisher, let_go},
+};
+
+#define KINDS ((int64_t)(sizeof kinds / sizeof kinds[0]))
+
+void faults_add_rare(uint64_t seed, struct fault_list *list)
+{
+    struct chance c = chance_of(seed, STREAM);
+    cut_again.node = -1;
+    if (!chance_hits(&c, SEEDS_PER_MILLE)) {
+        return;
+    }
+    for (int64_t n = chance_in(&c, 1, 4); n > 0 && list->count < FAULTS_MAX; n--) {
+        struct fault *f = &list->faults[list->count++];
+        *f = (struct fault){.kind = &kinds[chance_in(&c, 0, KINDS - 1)], .node = -1};
+        f->at_ms = chance_in(&c, FAULTS_FROM_MS, FAULTS_UNTIL_MS - 10000);
+        f->until_ms = f->at_ms + chance_in(&c, f->kind->shortest_ms, f->kind->longest_ms);
+        f->until_ms = f->until_ms < FAULTS_UNTIL_MS ? f->until_ms : FAULTS_UNTIL_MS;
+        f->random = chance_next(&c);
+        f->kind->choose(f, &c);
+    }
+}
