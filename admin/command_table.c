@@ -369,7 +369,8 @@ const struct command command_table[] = {
             "established; a database that does not know it is held (database_rewound). MOVED: "
             "no leader has looked at this PostgreSQL server since it started, so nothing of "
             "the scope is claimed or sent. REFUSED ENSEMBLES are those that schedulers are "
-            "HELD for (ensemble_unknown).",
+            "HELD for: INSTALLATION names whose the zookeeper_root is (root_taken), without one it "
+            "is ensemble_unknown.",
         .privilege = READER,
         .run = fence_show_command,
         .formats = FORMATS_PAGE,

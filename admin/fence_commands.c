@@ -30,7 +30,7 @@ static const char show_ensembles[] =
     " FROM reports.ensemble ORDER BY incarnation DESC LIMIT 20";
 
 static const char show_refused[] =
-    "SELECT id, member, first_at AS \"first_at~\", last_at AS \"last_at~\""
+    "SELECT id, member, installation, first_at AS \"first_at~\", last_at AS \"last_at~\""
     " FROM reports.ensemble_refused ORDER BY last_at DESC LIMIT 20";
 
 static const char show_holds[] =

@@ -205,11 +205,12 @@ static double bare_round(const struct authority *a, PGconn *c, int due, const ch
     }
     char incarnation[24];
     char generation[24];
+    char known[UUID_TEXT_MAX] = "";
     (void)snprintf(incarnation, sizeof incarnation, "%" PRId64, a->incarnation);
     (void)snprintf(generation, sizeof generation, "%" PRId64, a->generation);
     instant begin = clock_now();
     for (int b = 0; b < batches; b++) {
-        const char *values[30] = {a->scope, incarnation, generation, a->owner};
+        const char *values[31] = {a->scope, incarnation, generation, a->owner};
         for (int k = 0; k < 9; k++) {
             values[4 + k] = arrays[b][k].at;
             values[14 + k] = arrays[b][9 + k].at;
@@ -218,19 +219,23 @@ static double bare_round(const struct authority *a, PGconn *c, int due, const ch
         for (int k = 23; k < 30; k++) {
             values[k] = "{}";
         }
+        values[30] = known[0] == '\0' ? NULL : known;
         PGresult *r = PQexecParams(
             c,
-            "SELECT verdict, cardinality(advanced), planned FROM reports.plan_batch($1, "
+            "SELECT verdict, cardinality(advanced), planned, newest_job FROM "
+            "reports.plan_batch($1, "
             "$2::bigint, $3::bigint, $4::uuid, $5::text[], $6::integer[], $7::bigint[], "
             "$8::timestamptz[], $9::timestamp[], $10::integer[], $11::timestamptz[], "
             "$12::timestamp[], $13::integer[], $14, $15::text[], $16::text[], $17::uuid[], "
             "$18::timestamptz[], $19::timestamp[], $20::integer[], $21::date[], "
             "$22::timestamptz[], $23::text[], $24::text[], $25::timestamptz[], "
-            "$26::timestamptz[], $27::text[], $28::text[], $29::bigint[], $30::text[])",
-            30, NULL, values, NULL, NULL, 0);
+            "$26::timestamptz[], $27::text[], $28::text[], $29::bigint[], $30::text[], "
+            "$31::uuid)",
+            31, NULL, values, NULL, NULL, 0);
         if (PQresultStatus(r) != PGRES_TUPLES_OK || strcmp(PQgetvalue(r, 0, 0), "ok") != 0) {
             stop("bare plan_batch", PQerrorMessage(c));
         }
+        (void)snprintf(known, sizeof known, "%s", PQgetvalue(r, 0, 3));
         PQclear(r);
     }
     double rate = (double)due / seconds_since(begin);

@@ -122,8 +122,8 @@ static enum status lock_take(const struct life_file *f, const char *lock, instan
             (void)poll(NULL, 0, LOOK_MS);
         } else if (s == STATUS_CONFLICT) {
             return error_set(err, s,
-                             "%s: process %ld holds it, so it lives (one that is stopped does "
-                             "too)",
+                             "%s: process %ld holds it: the daemon, so it lives (one that is "
+                             "stopped does too), or another run of this command",
                              lock, pid);
         } else {
             return error_set(

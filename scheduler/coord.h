@@ -56,6 +56,7 @@ enum coord_event_type {
     COORD_NODE_LOST,     /* the node is gone, the session is not */
     COORD_WITHDRAWN,     /* every node of this scope made by this session is gone */
     COORD_MARK,          /* text: the scope's mark, "" when there is none */
+    COORD_ROOT,          /* text: the installation that the root belongs to */
 };
 
 /* Message of the scopes' inboxes: inbox_new(sizeof(struct coord_event), ...). */
@@ -92,6 +93,12 @@ MUST_USE enum status coord_enroll(struct coord *coord, unsigned scope, uint32_t 
 /* Ask that no candidate node of this scope is left, whatever its state. Answered by WITHDRAWN once
  * the server said so, unless SESSION_LOST comes first. Returns: OK, FULL (try again). */
 MUST_USE enum status coord_withdraw(struct coord *coord, unsigned scope, uint32_t attempt);
+
+/* Whose is the root? It belongs to one installation, the first that asked: its id stands in a
+ * persistent node below the root. Another one must not be a candidate there, where it would wait
+ * behind a leader of other work, or lead and keep that one out. `installation`: the text of a UUID.
+ * Answered by ROOT, unless SESSION_LOST comes first. Returns: OK, FULL (try again). */
+MUST_USE enum status coord_ask_root(struct coord *coord, unsigned scope, const char *installation);
 
 /* The high-water mark of a scope: the newest job that was planned and acknowledged, in a persistent
  * node beside the candidates, so that a database that forgot it is noticed. It is a guard, not a

@@ -126,6 +126,10 @@ static void take_reply(struct coord *c, const struct zk_message *m, instant now)
     case OP_MARK_WRITE:
         mark_on_reply(c, &op, m, now);
         return;
+    case OP_ROOT_READ:
+    case OP_ROOT_CREATE:
+        root_on_reply(c, &op, m, now);
+        return;
     }
 }
 
@@ -156,6 +160,9 @@ static void take_message(struct coord *c, const struct zk_message *m, instant no
         break;
     case ZK_MESSAGE_MARK_WRITE:
         mark_want(c, m->scope, m->text);
+        break;
+    case ZK_MESSAGE_ROOT:
+        root_ask(c, m->scope, m->text);
         break;
     case ZK_MESSAGE_STOP:
         c->stopping = true;
@@ -194,6 +201,7 @@ static void *coord_run(void *argument)
             tell_overflowed(c, i);
             seat_tick(c, i, now);
             mark_tick(c, i, now);
+            root_tick(c, i, now);
         }
         instant wake_at = instant_min(session_wake_at(c), instant_add_ms(now, TURN_MS));
         struct pollfd fd = {.fd = inbox_fd(c->inbox), .events = POLLIN};
@@ -336,6 +344,13 @@ enum status coord_write_mark(struct coord *coord, unsigned scope, const char *ma
 {
     struct zk_message m = {.type = ZK_MESSAGE_MARK_WRITE, .scope = scope};
     (void)snprintf(m.text, sizeof m.text, "%s", mark);
+    return inbox_post(coord->inbox, &m);
+}
+
+enum status coord_ask_root(struct coord *coord, unsigned scope, const char *installation)
+{
+    struct zk_message m = {.type = ZK_MESSAGE_ROOT, .scope = scope};
+    (void)snprintf(m.text, sizeof m.text, "%s", installation);
     return inbox_post(coord->inbox, &m);
 }
 

@@ -36,6 +36,8 @@ enum op_kind {
     OP_SEAT_DELETE,
     OP_MARK_READ,
     OP_MARK_WRITE,
+    OP_ROOT_READ,   /* read /installation */
+    OP_ROOT_CREATE, /* create it; it may exist by now */
 };
 
 /* One request that is not answered yet. The slot is reused only after its answer was taken or the
@@ -80,6 +82,14 @@ struct mark {
     instant at;                                      /* the next request, at the earliest */
 };
 
+/* A scope's question whose the root is. */
+struct root_question {
+    char installation[UUID_TEXT_MAX]; /* who asks; "": nobody */
+    bool running;                     /* a request is on its way */
+    bool create;                      /* there was no node: make it */
+    instant at;                       /* the next request, at the earliest */
+};
+
 /* One scope's place in its line. */
 struct seat {
     char scope[NAME_MAX_BYTES];
@@ -112,6 +122,7 @@ struct seat {
     char watched[CANDIDATE_NAME_MAX]; /* predecessor with a live watch; "" none */
     bool own_watched;
     struct mark mark;
+    struct root_question root;
     struct doomed_node doomed[SEAT_NODES_DOOMED_MAX];
 };
 
@@ -225,6 +236,11 @@ void mark_want(struct coord *c, unsigned scope, const char *mark);
 void mark_leave(struct coord *c, unsigned scope); /* the own node goes: write what is left */
 void mark_tick(struct coord *c, unsigned scope, instant now);
 void mark_on_reply(struct coord *c, const struct op *op, const struct zk_message *m, instant now);
+
+/* coord_zk_root.c */
+void root_ask(struct coord *c, unsigned scope, const char *installation);
+void root_tick(struct coord *c, unsigned scope, instant now);
+void root_on_reply(struct coord *c, const struct op *op, const struct zk_message *m, instant now);
 
 /* coord_zk_list.c */
 void list_start(struct coord *c, unsigned scope);

@@ -46,6 +46,7 @@ enum zk_message_type {
     ZK_MESSAGE_WITHDRAW,
     ZK_MESSAGE_MARK_READ,
     ZK_MESSAGE_MARK_WRITE, /* text: the mark */
+    ZK_MESSAGE_ROOT,       /* text: the installation */
     ZK_MESSAGE_STOP,
 };
 

@@ -42,8 +42,9 @@ int main(int argc, char **argv)
         .version = RS_VERSION,
         .spec = &scheduler_spec,
         .after_death = {.option = "close-dead-session",
-                        .purpose = "close the ZooKeeper session of a killed daemon, so that another "
-                                   "leads at once",
+                        .purpose =
+                            "close the ZooKeeper session of a killed daemon, so that another "
+                            "leads at once",
                         .run = close_dead_session},
         .serve = serve,
     };

@@ -34,8 +34,15 @@ void planning_free(struct planning *p);
  * planning_prepare. */
 void planning_warm(struct planning *p);
 
+/* The newest job that the database has committed, as far as is known; "": none. Nothing is planned
+ * by a database that has forgotten it: a dump may be restored below a connected leader. From then
+ * on planning remembers what it makes itself. */
+void planning_know(struct planning *p, const char *job);
+const char *planning_known(const struct planning *p); /* valid until the next step */
+
 /* PREPARING: check what a new leader must know before it plans (take in changes, read progress).
- * `store` is borrowed for the call. Returns: OK, FENCED, HELD, AGAIN, TIMEOUT, CORRUPT. */
+ * `store` is borrowed for the call. Returns: OK, FENCED, HELD, AGAIN, TIMEOUT, CORRUPT, CONFLICT:
+ * the database has forgotten planning_known. */
 MUST_USE enum status planning_prepare(struct planning *p, const struct authority *a,
                                       struct store *store, struct error *err);
 
@@ -49,8 +56,9 @@ struct planning_result {
 };
 
 /* One bounded step of the loop: take changes in, plan what is due, tend jobs. After a NOTIFY pass
- * notified = true. Returns: OK; FENCED (step down); HELD; AGAIN/TIMEOUT (database trouble: the
- * caller decides how long to bear it); others are for a human and stop nothing else. */
+ * notified = true. Returns: OK; FENCED (step down); HELD; CONFLICT, as above; AGAIN/TIMEOUT
+ * (database trouble: the caller decides how long to bear it); others are for a human and stop
+ * nothing else. */
 MUST_USE enum status planning_step(struct planning *p, const struct authority *a,
                                    struct store *store, bool notified,
                                    struct planning_result *ret_result, struct error *err);

@@ -257,11 +257,22 @@ static enum status entries_write(struct planning *p, size_t begin, size_t end, s
     p->writes += written.rows.count > 0 ? 1 : 0;
     if (written.newest_job[0] != '\0') {
         memcpy(p->result.newest_job, written.newest_job, sizeof p->result.newest_job);
+        planning_know(p, written.newest_job);
     }
     p->result.planned += (unsigned)written.planned;
     p->result.outbox = p->result.outbox || written.planned > 0;
     p->may_wait = p->may_wait || written.planned > 0;
     return STATUS_OK;
+}
+
+void planning_know(struct planning *p, const char *job)
+{
+    (void)snprintf(p->batch->known, sizeof p->batch->known, "%.*s", UUID_TEXT_MAX - 1, job);
+}
+
+const char *planning_known(const struct planning *p)
+{
+    return p->batch->known;
 }
 
 static enum status entry_blame(struct planning *p, size_t index, struct error *why,

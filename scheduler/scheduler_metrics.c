@@ -309,7 +309,7 @@ const struct metric_family SCHEDULER_FAMILIES[SCHEDULER_METRICS] = {
         {.name = "report_scheduler_ensembles_refused",
          .kind = METRIC_GAUGE,
          .help = "ZooKeeper ensembles that replicas are connected to now and that the database "
-                 "does not take: HELD, ensemble_unknown.",
+                 "does not take: HELD, ensemble_unknown or root_taken.",
          .labels = {"scope"}},
     [SCHEDULER_MOVED] = {.name = "report_scheduler_moved",
                          .kind = METRIC_GAUGE,

@@ -145,14 +145,21 @@ static void suspended_set(struct scope *s, bool suspended)
     publish(s);
 }
 
+static void on_session_up(struct scope *s, const struct coord_event *e)
+{
+    s->session = e->session;
+    (void)snprintf(s->ensemble, sizeof s->ensemble, "%s", e->ensemble);
+    s->root_owner[0] = '\0';
+    s->root_asked = s->root_here = false;
+    suspended_set(s, false);
+}
+
 static void take_event(struct scope *s, const struct coord_event *e)
 {
     bool mine = e->session == s->session && e->attempt == s->attempt;
     switch (e->type) {
     case COORD_SESSION_UP:
-        s->session = e->session;
-        (void)snprintf(s->ensemble, sizeof s->ensemble, "%s", e->ensemble);
-        suspended_set(s, false);
+        on_session_up(s, e);
         return; /* fed to the lifecycle when it awaits it, see scope_work */
     case COORD_SESSION_LOST:
         s->session = 0;
@@ -191,6 +198,9 @@ static void take_event(struct scope *s, const struct coord_event *e)
         if (mine) {
             scope_feed(s, LIFECYCLE_EV_NODE_LOST);
         }
+        return;
+    case COORD_ROOT:
+        scope_take_root(s, e);
         return;
     case COORD_MARK:
         if (mine) {

@@ -36,6 +36,48 @@ bool scope_prove_regressed(struct scope *s)
     return true;
 }
 
+bool scope_knows_root(struct scope *s)
+{
+    if (s->session == 0 || (s->suspended && s->root_owner[0] != '\0')) {
+        return true; /* nobody can tell now: it is asked again before a node is made */
+    }
+    if (!s->root_here && !s->root_asked) {
+        s->root_asked =
+            coord_ask_root(s->options.coord, s->number, s->identity.installation) == STATUS_OK;
+    }
+    return s->root_here;
+}
+
+void scope_take_root(struct scope *s, const struct coord_event *e)
+{
+    if (e->session == s->session) {
+        s->root_here = true;
+        (void)snprintf(s->root_owner, sizeof s->root_owner, "%.*s", COORD_ENSEMBLE_MAX - 1,
+                       e->text);
+    }
+}
+
+enum status scope_root_is_taken(struct scope *s, bool *ret_taken, struct error *err)
+{
+    s->root_asked = s->root_here = false; /* the next look asks anew */
+    if (s->session == 0 || strcmp(s->root_owner, s->identity.installation) == 0) {
+        *ret_taken = false;
+        return STATUS_OK;
+    }
+    const struct fence_root root = {
+        .ensemble = s->ensemble, .owner = s->root_owner, .member = s->options.member};
+    enum status status = fence_root_refused(s->store, &root, scope_statement_deadline(s), err);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    (void)error_set(err, STATUS_HELD,
+                    "root_taken: zookeeper_root belongs to installation %.64s, and this database "
+                    "is installation %s; set zookeeper_root, another one for each installation",
+                    s->root_owner, s->identity.installation);
+    *ret_taken = true;
+    return STATUS_OK;
+}
+
 void scope_ask_mark(struct scope *s)
 {
     s->mark_here = false;
@@ -85,6 +127,18 @@ enum status scope_look_back(struct scope *s, struct error *err)
         memcpy(s->remembered, s->acknowledged, sizeof s->remembered);
     }
     return status;
+}
+
+void scope_tell_planning(struct scope *s)
+{
+    planning_know(s->planning, strcmp(s->mark, s->acknowledged) > 0 ? s->mark : s->acknowledged);
+}
+
+void scope_planning_forgot(struct scope *s)
+{
+    (void)snprintf(s->acknowledged, sizeof s->acknowledged, "%.*s", UUID_TEXT_MAX - 1,
+                   planning_known(s->planning)); /* what establish asks for */
+    s->moved = true;
 }
 
 bool scope_has_moved(struct scope *s)

@@ -53,7 +53,9 @@ struct scope {
     bool established; /* the fence row accepted `authority` at least once: there is something to
                          release */
     unsigned ahead;
-    struct fence_row read; /* the fence row before the own node was asked for */
+    struct fence_row read;               /* the fence row before the own node was asked for */
+    bool root_asked, root_here;          /* whose the root is, for this look */
+    char root_owner[COORD_ENSEMBLE_MAX]; /* as told last in this session; "": not yet */
     bool mark_asked, mark_here;
     char mark[UUID_TEXT_MAX];         /* ZooKeeper's, when mark_here; "": none */
     char acknowledged[UUID_TEXT_MAX]; /* the newest job that this process was told is written */
@@ -109,6 +111,12 @@ void scope_statement_failed(struct scope *s, const char *what, const struct erro
 bool scope_gave_database_up(struct scope *s);
 
 /* scope_guard.c: what tells a restored ensemble or a database that forgot something. */
+/* Before the database is asked: is it known whose zookeeper_root is? False: the answer comes. */
+bool scope_knows_root(struct scope *s);
+void scope_take_root(struct scope *s, const struct coord_event *e);
+/* Another installation's? *err says so then, and it is recorded for people. Returns: OK; AGAIN,
+ * TIMEOUT. */
+MUST_USE enum status scope_root_is_taken(struct scope *s, bool *ret_taken, struct error *err);
 /* The own node's number is known: is it one that a restored ensemble gives? True: it was proved,
  * and recorded. */
 bool scope_prove_regressed(struct scope *s);
@@ -117,6 +125,10 @@ void scope_take_mark(struct scope *s, const char *mark);
 /* Leading: does the database still know what was planned before the last look? Returns: OK;
  * FENCED; AGAIN, with `moved` set when it does not; others: as fence_register. */
 MUST_USE enum status scope_look_back(struct scope *s, struct error *err);
+/* Before planning_prepare: what establish has found there, planning asks for. */
+void scope_tell_planning(struct scope *s);
+/* Planning was refused since the database has forgotten what it knew: sets `moved`. */
+void scope_planning_forgot(struct scope *s);
 /* A batch is written: remember it, here and in ZooKeeper. */
 void scope_acknowledge(struct scope *s, const char *job);
 /* Another server answered: fed DATABASE_MOVED. */

@@ -22,9 +22,13 @@ static enum status look(struct scope *s, bool *ret_held, struct error *err)
 {
     enum fence_ensemble meeting = FENCE_ENSEMBLE_UNKNOWN;
     int64_t incarnation = 0;
-    enum status status = fence_meet(s->store, s->ensemble, s->options.member,
-                                    scope_statement_deadline(s), &meeting, &incarnation, err);
-    if (status != STATUS_OK) {
+    /* First: a database that has met no ensemble yet must not adopt another installation's. */
+    enum status status = scope_root_is_taken(s, ret_held, err);
+    if (status == STATUS_OK && !*ret_held) {
+        status = fence_meet(s->store, s->ensemble, s->options.member, scope_statement_deadline(s),
+                            &meeting, &incarnation, err);
+    }
+    if (status != STATUS_OK || *ret_held) {
         return status;
     }
     if (meeting == FENCE_ENSEMBLE_UNKNOWN || meeting == FENCE_ENSEMBLE_RETIRED) {
@@ -65,6 +69,9 @@ static instant look_again(struct scope *s)
     enum status status = scope_have_store(s, &err);
     if (status != STATUS_OK) {
         return instant_max(s->store_retry_at, scope_in_ms(1));
+    }
+    if (!scope_knows_root(s)) {
+        return scope_in_ms(SCOPE_RETRY_MS); /* sooner when it comes */
     }
     status = look(s, &held, &err);
     if (status != STATUS_OK) {
@@ -174,6 +181,7 @@ static instant work_establishing(struct scope *s)
         return scope_in_ms(SCOPE_RETRY_MS);
     }
     decision_tell("establish", &s->authority, now, s->lease);
+    bool before = s->established;
     s->established = true; /* from here on it may be */
     const struct fence_member me = {.name = s->options.member,
                                     .url = s->options.url,
@@ -196,6 +204,7 @@ static instant work_establishing(struct scope *s)
     }
     if (status == STATUS_HELD) {
         scope_set_problem(s, "held", &err);
+        s->established = before; /* a release of what never was accepted would be a stale write */
         scope_feed(s, LIFECYCLE_EV_HOLD_FOUND);
         return clock_now();
     }
@@ -232,8 +241,14 @@ static enum status prepare(struct scope *s, struct error *err)
         return error_set(err, STATUS_FATAL, "out of memory");
     }
     enum status status = scope_compare_clock(s, err);
-    return status == STATUS_OK ? planning_prepare(s->planning, &s->authority, s->store, err)
-                               : status;
+    if (status == STATUS_OK) {
+        scope_tell_planning(s);
+        status = planning_prepare(s->planning, &s->authority, s->store, err);
+    }
+    if (status == STATUS_CONFLICT) {
+        scope_planning_forgot(s);
+    }
+    return status;
 }
 
 static instant work_preparing(struct scope *s)
@@ -251,7 +266,7 @@ static instant work_preparing(struct scope *s)
     }
     if (status == STATUS_OK) {
         status = prepare(s, &err);
-        if (scope_distrusts_clock(s)) {
+        if (scope_has_moved(s) || scope_distrusts_clock(s)) {
             return clock_now();
         }
     } else if (status != STATUS_FENCED) {
@@ -343,6 +358,9 @@ static enum status plan(struct scope *s, struct error *err)
     scope_mark_turn(s);
     if (status == STATUS_OK) {
         take_step_result(s, &result);
+    }
+    if (status == STATUS_CONFLICT) {
+        scope_planning_forgot(s);
     }
     return status;
 }

@@ -24,6 +24,16 @@ MUST_USE enum status fence_meet(struct store *store, const char *ensemble, const
                                 instant deadline, enum fence_ensemble *ret_meeting,
                                 int64_t *ret_incarnation, struct error *err);
 
+/* A zookeeper_root that belongs to another installation. */
+struct fence_root {
+    const char *ensemble, *owner; /* the node's content; the installation */
+    const char *member;           /* who met it */
+};
+
+/* Record it for people. Returns: OK; AGAIN, TIMEOUT. */
+MUST_USE enum status fence_root_refused(struct store *store, const struct fence_root *root,
+                                        instant deadline, struct error *err);
+
 struct fence_row {
     int64_t incarnation, generation; /* 0 before the first leader */
     bool released;

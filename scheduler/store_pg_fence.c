@@ -105,6 +105,19 @@ enum status fence_meet(struct store *store, const char *ensemble, const char *me
     return STATUS_OK;
 }
 
+enum status fence_root_refused(struct store *store, const struct fence_root *root, instant deadline,
+                               struct error *err)
+{
+    const char *values[] = {root->ensemble, root->member, root->owner, NULL};
+    PGresult *r = NULL;
+    enum status s = call(store, "SELECT reports.root_refused($1::text, $2::text, $3::text)", values,
+                         deadline, &r, err);
+    if (s == STATUS_OK) {
+        PQclear(r);
+    }
+    return s;
+}
+
 enum status fence_read(struct store *store, const char *scope, instant deadline,
                        struct fence_row *ret_row, struct error *err)
 {

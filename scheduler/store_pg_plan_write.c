@@ -149,8 +149,14 @@ static void gap_add(struct store_pg_array *a, const struct plan_batch *b, size_t
 #define FIRING_ARRAYS 9
 #define GAP_ARRAYS    7
 
+/* What is sent beside the arrays. */
+struct batch_facts {
+    const char *tzdata, *known;
+};
+
 static enum status plan_batch_send(const struct store_call *call, struct arrays *a,
-                                   const char *tzdata, PGresult **ret_result, struct error *err)
+                                   struct batch_facts facts, PGresult **ret_result,
+                                   struct error *err)
 {
     static const char sql[] =
         "SELECT verdict, advanced, cardinality(advanced), planned, newest_job FROM "
@@ -160,18 +166,20 @@ static enum status plan_batch_send(const struct store_call *call, struct arrays 
         "$12::timestamp[], $13::integer[], $14, $15::text[], $16::text[], $17::uuid[], "
         "$18::timestamptz[], $19::timestamp[], $20::integer[], $21::date[], $22::timestamptz[], "
         "$23::text[], $24::text[], $25::timestamptz[], $26::timestamptz[], $27::text[], "
-        "$28::text[], $29::bigint[], $30::text[])";
+        "$28::text[], $29::bigint[], $30::text[], $31::uuid)";
     struct authority_text text;
-    const char *values[AUTHORITY_VALUES + ENTRY_ARRAYS + 1 + FIRING_ARRAYS + GAP_ARRAYS];
+    const char *values[AUTHORITY_VALUES + ENTRY_ARRAYS + FIRING_ARRAYS + GAP_ARRAYS + 2];
     const char *lists[ENTRY_ARRAYS + FIRING_ARRAYS + GAP_ARRAYS];
     if (!arrays_values(a, ENTRY_ARRAYS + FIRING_ARRAYS + GAP_ARRAYS, lists)) {
         return error_set(err, STATUS_AGAIN, "out of memory");
     }
     authority_values(call->authority, &text, values);
     memcpy(&values[4], lists, ENTRY_ARRAYS * sizeof lists[0]);
-    values[4 + ENTRY_ARRAYS] = tzdata;
+    values[4 + ENTRY_ARRAYS] = facts.tzdata;
     memcpy(&values[5 + ENTRY_ARRAYS], &lists[ENTRY_ARRAYS],
            (FIRING_ARRAYS + GAP_ARRAYS) * sizeof lists[0]);
+    values[5 + ENTRY_ARRAYS + FIRING_ARRAYS + GAP_ARRAYS] =
+        facts.known[0] == '\0' ? NULL : facts.known;
     return store_pg_query(call->store, sql, (int)(sizeof values / sizeof values[0]), values,
                           call->deadline, ret_result, err);
 }
@@ -192,9 +200,12 @@ enum status store_plan_batch(const struct store_call *call, const struct plan_ba
         }
     }
     PGresult *r = NULL;
-    enum status s = plan_batch_send(call, &a, tzdata, &r, err);
+    const struct batch_facts facts = {.tzdata = tzdata, .known = b->known};
+    enum status s = plan_batch_send(call, &a, facts, &r, err);
     if (s == STATUS_OK) {
-        s = verdict_status(PQgetvalue(r, 0, 0), err);
+        s = strcmp(PQgetvalue(r, 0, 0), "moved") == 0
+                ? error_set(err, STATUS_CONFLICT, "the server forgot job %s", b->known)
+                : verdict_status(PQgetvalue(r, 0, 0), err);
         if (s == STATUS_OK) {
             struct written_names names = {.entries = &b->entries[begin], .count = end - begin};
             written_fill(&names, PQgetvalue(r, 0, 1), store_pg_int(r, 0, 2), &ret_written->rows);

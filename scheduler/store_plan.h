@@ -167,13 +167,14 @@ struct plan_batch {
     struct plan_sink sink;
     char (*job_ids)[UUID_TEXT_MAX]; /* one a firing */
     struct plan_window window;
-    size_t work; /* firings looked at so far */
+    size_t work;               /* firings looked at so far */
+    char known[UUID_TEXT_MAX]; /* a job that must be there when the batch is written; "": none */
 };
 
 /* Owns: plan_batch_free (NULL is fine). NULL when out of memory. */
 struct plan_batch *plan_batch_new(void);
 void plan_batch_free(struct plan_batch *b);
-void plan_batch_clear(struct plan_batch *b);
+void plan_batch_clear(struct plan_batch *b); /* `known` stays */
 
 #define PLAN_BATCH_WORK_MAX 200000 /* firings looked at in one batch */
 
@@ -208,7 +209,8 @@ struct plan_written {
 
 /* Write entries [begin, end) of the batch: occurrences, jobs, outbox rows, gaps and progress,
  * together or not at all (I4). ret_written->rows is numbered from `begin`.
- * Returns: OK; FENCED; HELD; INVALID; AGAIN; TIMEOUT. */
+ * Returns: OK; FENCED; HELD; CONFLICT (the database has forgotten b->known, and no hold for it was
+ * lifted: nothing was written); INVALID; AGAIN; TIMEOUT. */
 MUST_USE enum status store_plan_batch(const struct store_call *call, const struct plan_batch *b,
                                       size_t begin, size_t end, const char *tzdata,
                                       struct plan_written *ret_written, struct error *err);

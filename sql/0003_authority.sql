@@ -25,13 +25,15 @@ COMMENT ON COLUMN reports.ensemble.reason IS 'Why the operator adopted it; NULL:
 CREATE TABLE reports.ensemble_refused (
     id text NOT NULL CHECK (octet_length(id) BETWEEN 1 AND 128),
     member text NOT NULL,
+    installation text CHECK (octet_length(installation) BETWEEN 1 AND 128),
     first_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     last_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     PRIMARY KEY (id, member)
 ) WITH (fillfactor = 50);
-COMMENT ON TABLE reports.ensemble_refused IS 'Ensembles that candidates met within a day and that are not in force here: HELD ensemble_unknown. What fence rebase may adopt.';
+COMMENT ON TABLE reports.ensemble_refused IS 'Ensembles that candidates met within a day and may not lead by: not in force here (HELD ensemble_unknown; what fence rebase may adopt), or of another installation (HELD root_taken).';
 COMMENT ON COLUMN reports.ensemble_refused.id IS 'Content of the ensemble''s /ensemble-id node.';
 COMMENT ON COLUMN reports.ensemble_refused.member IS 'The replica that met it.';
+COMMENT ON COLUMN reports.ensemble_refused.installation IS 'Whose the zookeeper_root is, when it is another installation''s: content of its /installation node. NULL: the ensemble is not in force here.';
 COMMENT ON COLUMN reports.ensemble_refused.first_at IS 'Since when.';
 COMMENT ON COLUMN reports.ensemble_refused.last_at IS 'When last; a replica that is HELD says so again every few seconds.';
 
@@ -426,6 +428,19 @@ END
 $$;
 COMMENT ON FUNCTION reports.lift_hold(bigint) IS 'Ends a hold that stands.';
 
+-- For people, and for fence rebase. Told each second by each replica: written now and then.
+CREATE FUNCTION reports.root_refused(p_ensemble text, p_member text, p_installation text) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    DELETE FROM reports.ensemble_refused r WHERE r.last_at < clock_timestamp() - interval '1 day';
+    INSERT INTO reports.ensemble_refused AS r (id, member, installation)
+    SELECT p_ensemble, p_member, p_installation WHERE (SELECT count(*) FROM reports.ensemble_refused) < 1000
+    ON CONFLICT (id, member) DO UPDATE SET last_at = clock_timestamp(), installation = p_installation
+     WHERE r.last_at < clock_timestamp() - interval '5 seconds' OR r.installation IS DISTINCT FROM p_installation;
+END
+$$;
+COMMENT ON FUNCTION reports.root_refused(text, text, text) IS 'Records an ensemble that a member may not lead by: its zookeeper_root is of another installation, or (NULL) it is not in force here.';
+
 CREATE FUNCTION reports.ensemble_meet(p_ensemble text, p_member text, OUT verdict text, OUT incarnation bigint)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -450,12 +465,7 @@ BEGIN
         RETURN;
     END IF;
     incarnation := NULL;
-    -- For people, and for fence rebase. Asked each second by each replica: written now and then.
-    DELETE FROM reports.ensemble_refused r WHERE r.last_at < clock_timestamp() - interval '1 day';
-    INSERT INTO reports.ensemble_refused AS r (id, member)
-    SELECT p_ensemble, p_member WHERE (SELECT count(*) FROM reports.ensemble_refused) < 1000
-    ON CONFLICT (id, member) DO UPDATE SET last_at = clock_timestamp()
-     WHERE r.last_at < clock_timestamp() - interval '5 seconds';
+    PERFORM reports.root_refused(p_ensemble, p_member, NULL);
 END
 $$;
 COMMENT ON FUNCTION reports.ensemble_meet(text, text) IS 'Maps an ensemble to its incarnation: known, adopted (the database knew none), unknown, retired (another was adopted since). The last two are recorded.';
@@ -487,7 +497,8 @@ COMMENT ON FUNCTION reports.prove_regressed(text, bigint, bigint, bigint, text) 
 CREATE FUNCTION reports.rebase_target(p_ensemble text) RETURNS text
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    met text[] := ARRAY(SELECT DISTINCT r.id FROM reports.ensemble_refused r WHERE r.last_at > clock_timestamp() - interval '30 seconds' ORDER BY r.id);
+    met text[] := ARRAY(SELECT DISTINCT r.id FROM reports.ensemble_refused r
+                          WHERE r.last_at > clock_timestamp() - interval '30 seconds' AND r.installation IS NULL ORDER BY r.id);
 BEGIN
     IF EXISTS (SELECT FROM reports.hold h WHERE h.cause = 'zxid_regressed' AND h.lifted_at IS NULL) THEN
         met := met || ARRAY(SELECT e.id FROM reports.ensemble e ORDER BY e.incarnation DESC LIMIT 1);
@@ -815,6 +826,7 @@ COMMENT ON FUNCTION reports.fence_read(text) IS 'The accepted generation of a sc
 
 GRANT EXECUTE ON FUNCTION
     reports.ensemble_meet(text, text),
+    reports.root_refused(text, text, text),
     reports.establish(text, bigint, bigint, uuid, text, text, uuid[]),
     reports.prove_regressed(text, bigint, bigint, bigint, text),
     reports.terminate_backends(text, bigint, bigint),

@@ -250,6 +250,7 @@ CREATE FUNCTION reports.plan_batch(
     f_business_date date[], f_window_start timestamptz[], f_cause text[],
     g_schedule text[], g_from timestamptz[], g_to timestamptz[], g_from_key text[], g_to_key text[], g_firings bigint[],
     g_reason text[],
+    p_known uuid DEFAULT NULL,
     OUT verdict text, OUT advanced text[], OUT planned integer, OUT newest_job uuid)
 -- enable_seqscan: see take_in. plan_cache_mode: for short arrays the statement was planned anew in each call,
 -- which took longer than its work.
@@ -269,6 +270,12 @@ BEGIN
     END IF;
     IF reports.is_held(p_scope) THEN
         verdict := 'held';
+        RETURN;
+    END IF;
+    -- A dump restored below a connected leader changes neither its connection nor the fence row.
+    IF p_known IS NOT NULL AND NOT EXISTS (SELECT FROM reports.job j WHERE j.id = p_known)
+       AND reports.job_not_known(p_scope, ARRAY[p_known]) IS NOT NULL THEN
+        verdict := 'moved';
         RETURN;
     END IF;
     -- I9: the database clock decides what is due, whatever the planner believed.
@@ -414,7 +421,7 @@ BEGIN
     verdict := 'ok';
 END
 $$;
-COMMENT ON FUNCTION reports.plan_batch(text, bigint, bigint, uuid, text[], integer[], bigint[], timestamptz[], timestamp[], integer[], timestamptz[], timestamp[], integer[], text, text[], text[], uuid[], timestamptz[], timestamp[], integer[], date[], timestamptz[], text[], text[], timestamptz[], timestamptz[], text[], text[], bigint[], text[]) IS 'Writes one planned batch; ok, fenced or held. newest_job: the newest it made, for the high-water mark.';
+COMMENT ON FUNCTION reports.plan_batch(text, bigint, bigint, uuid, text[], integer[], bigint[], timestamptz[], timestamp[], integer[], timestamptz[], timestamp[], integer[], text, text[], text[], uuid[], timestamptz[], timestamp[], integer[], date[], timestamptz[], text[], text[], timestamptz[], timestamptz[], text[], text[], bigint[], text[], uuid) IS 'Writes one planned batch; ok, fenced, held, or moved: the database has forgotten job p_known, which the leader knows to be committed, so nothing is written. newest_job: the newest it made, for the high-water mark.';
 
 -- A schedule that cannot be planned: nothing of it fires until its owner mends it.
 CREATE FUNCTION reports.mark_problem(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid,
@@ -447,7 +454,7 @@ GRANT EXECUTE ON FUNCTION
     reports.next_due(text),
     reports.changes(text, integer, text),
     reports.take_in(text, bigint, bigint, uuid, text[], bigint[], integer[], bigint[], timestamptz[], timestamptz[], timestamp[], integer[], text[], text[], text[]),
-    reports.plan_batch(text, bigint, bigint, uuid, text[], integer[], bigint[], timestamptz[], timestamp[], integer[], timestamptz[], timestamp[], integer[], text, text[], text[], uuid[], timestamptz[], timestamp[], integer[], date[], timestamptz[], text[], text[], timestamptz[], timestamptz[], text[], text[], bigint[], text[]),
+    reports.plan_batch(text, bigint, bigint, uuid, text[], integer[], bigint[], timestamptz[], timestamp[], integer[], timestamptz[], timestamp[], integer[], text, text[], text[], uuid[], timestamptz[], timestamp[], integer[], date[], timestamptz[], text[], text[], timestamptz[], timestamptz[], text[], text[], bigint[], text[], uuid),
     reports.mark_problem(text, bigint, bigint, uuid, text, bigint, text)
 TO report_scheduler;
 

@@ -124,9 +124,10 @@ BEGIN
     SELECT 'look', 'no leader has looked at this server', m.scope::text, 1::bigint, 'nothing of the scope is claimed or sent'
       FROM reports.v_moved_scope m
     UNION ALL
-    SELECT 'look', 'a ZooKeeper ensemble was refused', NULL, count(*), format('%s, met by %s', r.id, string_agg(r.member, ', ' ORDER BY r.member))
+    SELECT 'look', CASE WHEN r.installation IS NULL THEN 'a ZooKeeper ensemble was refused' ELSE 'a zookeeper_root of another installation was refused' END,
+           NULL, count(*), format('%s, met by %s', coalesce('installation ' || r.installation, r.id), string_agg(r.member, ', ' ORDER BY r.member))
       FROM reports.ensemble_refused r WHERE r.last_at > clock_timestamp() - p_since
-     GROUP BY r.id;
+     GROUP BY r.id, r.installation;
 END
 $$;
 COMMENT ON FUNCTION reports.fence_audit(interval) IS 'What is wrong with authority (verdict wrong: must never be) or worth a look; refused writes of the last p_since, of the last 10 000.';
@@ -432,8 +433,16 @@ SELECT 1, 'ensemble', r.id, min(r.first_at),
               string_agg(r.member, ', ' ORDER BY r.member), CASE WHEN count(*) = 1 THEN 's' ELSE '' END),
        'is zookeeper right in scheduler.conf? if the ensemble was rebuilt: reportctl fence rebase'
   FROM reports.ensemble_refused r
- WHERE r.last_at > statement_timestamp() - interval '30 seconds'
+ WHERE r.last_at > statement_timestamp() - interval '30 seconds' AND r.installation IS NULL
  GROUP BY r.id
+UNION ALL
+SELECT 1, 'ensemble', r.id, min(r.first_at),
+       format('HELD, root_taken: zookeeper_root of %s belongs to installation %s, and this is installation %s: nobody leads by it',
+              string_agg(r.member, ', ' ORDER BY r.member), r.installation, i.id),
+       'set zookeeper_root in scheduler.conf, another one for each installation'
+  FROM reports.ensemble_refused r, reports.installation i
+ WHERE r.last_at > statement_timestamp() - interval '30 seconds' AND r.installation IS NOT NULL
+ GROUP BY r.id, r.installation, i.id
 UNION ALL
 SELECT 1, 'server', m.scope, m.server_started_at,
        'no leader has looked at this server since it started: nothing of the scope is claimed or sent',

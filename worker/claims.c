@@ -198,8 +198,7 @@ bool claims_knows(struct claims *c, const char *job_id, const char *token)
 /* With the mutex held. Outcomes that wait to be recorded are not touched: the database decides. */
 static bool entry_kill(struct claim *e, enum claim_kill why)
 {
-    bool runs = e->own.state == CLAIM_WAITING || e->own.state == CLAIM_RUNNING;
-    if (!runs || e->own.kill >= why) {
+    if (e == NULL || e->own.state > CLAIM_RUNNING || e->own.kill >= why) {
         return false;
     }
     e->own.kill = why;
@@ -236,8 +235,7 @@ struct claim *claims_take(struct claims *c, int wake_fd, instant deadline)
             instant_add_ms(instant_add_ms(clock_now(), e->job->timeout_ms), CLAIM_OVERTIME_MS);
         state_set(c, e, CLAIM_RUNNING);
         if (!instant_before(clock_now(), e->own.deadline)) {
-            /* Stopped between the commit and here: another worker may run it, and the guard that
-             * would tell this one has not looked yet. */
+            /* Stopped since the commit, unseen by the guard so far: another worker may run it. */
             (void)entry_kill(e, KILL_EXPIRED);
         }
         runner_wake(c);
@@ -390,10 +388,7 @@ bool claims_renewed(struct claims *c, const struct claim_pair *pair, instant dea
 void claims_lost(struct claims *c, const struct claim_pair *pair)
 {
     (void)pthread_mutex_lock(&c->mutex);
-    struct claim *e = entry_find(c, pair->job_id, pair->token);
-    if (e != NULL) {
-        (void)entry_kill(e, KILL_LOST);
-    }
+    (void)entry_kill(entry_find(c, pair->job_id, pair->token), KILL_LOST);
     (void)pthread_mutex_unlock(&c->mutex);
 }
 

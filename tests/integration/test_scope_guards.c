@@ -77,6 +77,16 @@ static void test_leader_establishes_again_when_the_server_is_another(void **stat
     replica_stop(&a);
 }
 
+static void is_held_with_nothing_planned_again(void)
+{
+    test_run(db.connection, "DELETE FROM reports.job");
+    assert_true(test_wait_text(db.connection,
+                               "SELECT cause FROM reports.hold WHERE lifted_at IS NULL",
+                               "database_rewound", SOON_MS));
+    assert_true(in_state(&a, LIFECYCLE_HELD, SOON_MS));
+    assert_int_equal(test_int(db.connection, "SELECT count(*) FROM reports.job"), 0);
+}
+
 /* A dump was restored below a leader: connection, server, fence row are the same, so only what the
  * leader remembers tells. */
 static void test_leader_whose_database_forgot_below_it_is_held(void **state)
@@ -84,22 +94,43 @@ static void test_leader_whose_database_forgot_below_it_is_held(void **state)
     (void)state;
     const struct places usual = {0};
     test_run(db.connection, "INSERT INTO reports.report (name, kind) VALUES ('noop', 'noop'); "
-                            "INSERT INTO reports.schedule (name, report, kind, rule) VALUES "
-                            "('often', 'noop', 'interval', '1 second')");
+                            "INSERT INTO reports.schedule (name, report, kind, rule, anchor) "
+                            "SELECT 'often-' || n, 'noop', 'interval', '1 second', "
+                            "timestamptz '2026-01-01 00:00Z' + n * interval '100 ms' "
+                            "FROM generate_series(0, 9) n");
     replica_start(&a, "a", &usual);
     assert_true(in_state(&a, LIFECYCLE_ACTIVE, SOON_MS));
     assert_true(
         test_wait_text(db.connection, "SELECT count(*) > 3 FROM reports.job", "t", 2 * SOON_MS));
-    test_run(db.connection, "DELETE FROM reports.job");
-    assert_true(test_wait_text(db.connection,
-                               "SELECT cause FROM reports.hold WHERE lifted_at IS NULL",
-                               "database_rewound", SOON_MS));
-    assert_true(in_state(&a, LIFECYCLE_HELD, SOON_MS));
+    is_held_with_nothing_planned_again();
     /* Lifted, the same is not found again. */
     test_run(db.connection, "SELECT reports.lift_hold(id) FROM reports.hold");
     assert_true(in_state(&a, LIFECYCLE_ACTIVE, SOON_MS));
-    test_run(db.connection, "DELETE FROM reports.schedule");
+    assert_true(
+        test_wait_text(db.connection, "SELECT count(*) > 1 FROM reports.job", "t", 2 * SOON_MS));
+    assert_int_equal(test_int(db.connection, "SELECT count(*) FROM reports.hold"), 1);
     replica_stop(&a);
+}
+
+/* The same below one that has not planned yet: what establish has found is asked for. */
+static void test_new_leader_whose_database_forgot_below_it_plans_nothing(void **state)
+{
+    (void)state;
+    const struct places usual = {0};
+    test_run(db.connection, "UPDATE reports.schedule_progress SET step = step + 1, next_fire_at = "
+                            "clock_timestamp() + interval '3 seconds'");
+    replica_start(&a, "a", &usual);
+    assert_true(in_state(&a, LIFECYCLE_ACTIVE, SOON_MS));
+    is_held_with_nothing_planned_again();
+    replica_stop(&a);
+    /* Another replica forgives what was lifted too, though only the mark tells it. */
+    test_run(db.connection, "SELECT reports.lift_hold(id) FROM reports.v_hold");
+    replica_start(&b, "b", &usual);
+    assert_true(
+        test_wait_text(db.connection, "SELECT count(*) > 1 FROM reports.job", "t", 2 * SOON_MS));
+    assert_true(in_state(&b, LIFECYCLE_ACTIVE, SOON_MS));
+    test_run(db.connection, "DELETE FROM reports.schedule");
+    replica_stop(&b);
 }
 
 /* As if the ensemble had been restored: what was in use is far above what it gives now. */
@@ -162,6 +193,59 @@ static void test_unknown_ensemble_is_held_without_a_node_until_the_database_know
     operator_leave(o);
 }
 
+/* An operator does so when the installation is gone for good. There may be no mark. */
+static void root_give_away(struct operator_link *o)
+{
+    char node[256];
+    (void)snprintf(node, sizeof node, "%s/scopes/main/mark", ensemble_root);
+    assert_int_not_equal(operator_delete(o, node), ZK_UNSURE);
+    (void)snprintf(node, sizeof node, "%s/installation", ensemble_root);
+    assert_int_equal(operator_delete(o, node), ZK_OK);
+}
+
+/* The root's name is the same by default. Whoever came first goes on, the other waits in sight. */
+static void test_second_installation_on_one_root_makes_no_node_and_says_so(void **state)
+{
+    (void)state;
+    char parent[256];
+    const struct places usual = {0};
+    struct test_database second;
+    test_database_create(&second);
+    const struct places shared = {.database = second.scheduler};
+    (void)snprintf(parent, sizeof parent, "%s/scopes/main/candidates", ensemble_root);
+    struct operator_link *o = operator_connect();
+    replica_start(&a, "a", &usual);
+    assert_true(in_state(&a, LIFECYCLE_ACTIVE, SOON_MS));
+    replica_start(&b, "b", &shared);
+    assert_true(in_state(&b, LIFECYCLE_HELD, SOON_MS));
+    struct scope_snapshot view = scope_read(b.scope);
+    assert_non_null(strstr(view.problem, "root_taken"));
+    assert_non_null(
+        strstr(view.problem, test_text(db.connection, "SELECT id FROM reports.installation")));
+    assert_non_null(
+        strstr(view.problem, test_text(second.connection, "SELECT id FROM reports.installation")));
+    assert_non_null(strstr(view.problem, "set zookeeper_root"));
+    assert_int_equal(operator_count(o, parent), 1);
+    assert_int_equal(test_int(second.connection, "SELECT count(*) FROM reports.ensemble"), 0);
+    assert_int_equal(test_int(second.connection, "SELECT count(*) FROM reports.v_problem WHERE "
+                                                 "problem LIKE 'HELD, root_taken%'"),
+                     1);
+    replica_stop(&a);
+    assert_int_equal(scope_read(b.scope).state, LIFECYCLE_HELD);
+    root_give_away(o);
+    assert_true(in_state(&b, LIFECYCLE_ACTIVE, SOON_MS));
+    replica_start(&a, "a", &usual);
+    assert_true(in_state(&a, LIFECYCLE_HELD, SOON_MS));
+    replica_stop(&b);
+    root_give_away(o);
+    assert_true(in_state(&a, LIFECYCLE_ACTIVE, SOON_MS));
+    assert_int_equal(test_int(db.connection, "SELECT count(*) FROM reports.v_hold"), 0);
+    assert_int_equal(test_int(second.connection, "SELECT count(*) FROM reports.hold"), 0);
+    replica_stop(&a);
+    operator_leave(o);
+    test_database_drop(&second);
+}
+
 static int database_make(void **state)
 {
     (void)state;
@@ -186,6 +270,8 @@ int main(void)
         whole(test_superseded_follower_enrolls_again_and_nothing_is_held),
         whole(test_leader_establishes_again_when_the_server_is_another),
         whole(test_leader_whose_database_forgot_below_it_is_held),
+        whole(test_new_leader_whose_database_forgot_below_it_plans_nothing),
+        whole(test_second_installation_on_one_root_makes_no_node_and_says_so),
         /* Last: they make higher incarnations. */
         whole(test_number_below_one_that_was_in_use_is_held_without_a_node_until_rebased),
         whole(test_unknown_ensemble_is_held_without_a_node_until_the_database_knows_it),

@@ -50,6 +50,12 @@ SELECT matches(hold, '^database_rewound, hold \d+: this database does not know',
 SELECT is((SELECT verdict FROM reports.plan_batch('tap', 1, 102, md5('102')::uuid, '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', 'x', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}')),
           'held', 'a leader that was established before plans nothing either');
 DO $$ BEGIN PERFORM reports.lift_hold(id) FROM reports.hold WHERE cause = 'database_rewound'; END $$;
+-- Below a leader that goes on, it is asked for with each batch.
+CREATE FUNCTION pg_temp.plan_knowing(p_known uuid) RETURNS text LANGUAGE sql AS $$
+SELECT b.verdict FROM reports.plan_batch('tap', 1, 102, md5('102')::uuid, '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', 'x', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', p_known) b $$;
+SELECT is(pg_temp.plan_knowing(NULL) || ' ' || pg_temp.plan_knowing(pg_temp.id(2)), 'ok ok', 'a batch is written where nothing is asked for, or what is asked for is there');
+SELECT is(pg_temp.plan_knowing(pg_temp.id(5)), 'ok', 'or was forgiven');
+SELECT is(pg_temp.plan_knowing(pg_temp.id(6)) || ' ' || pg_temp.holds(), 'moved none', 'but not where it is forgotten; the hold is raised by who establishes then');
 SELECT is(pg_temp.establish(105, ARRAY[pg_temp.id(5)]), 'established', 'once lifted, the mark is not asked for again');
 SELECT is(pg_temp.establish(106, ARRAY[pg_temp.id(4)]), 'established', 'nor are older ones, which another replica may remember');
 SELECT is(pg_temp.establish(107, ARRAY[pg_temp.id(6)]), 'held', 'a newer one is');
@@ -139,6 +145,13 @@ SELECT results_eq($$SELECT state FROM reports.v_leader WHERE scope = 'tap'$$, $$
 SELECT results_eq($$SELECT reason, detail FROM reports.leadership_event WHERE event = 'ensemble_adopted' AND scope = 'tap'$$, format($$VALUES ('zk3 lost its disk', 'tap, by %s' COLLATE "default")$$, session_user), 'the diary says who and why');
 SELECT is((SELECT verdict FROM reports.establish('tap', 2, 3, md5('3')::uuid, 'm3')), 'established', 'low numbers of the new incarnation are good');
 SELECT matches(pg_temp.refusal('SELECT pg_temp.rebase()'), '^55000 no scheduler is refused for its ensemble, so there is nothing to adopt', 'without a reason in sight there is nothing to rebase');
+-- A root of another installation is nothing to rebase to.
+SELECT reports.root_refused('t', 'a', 'another');
+SELECT is(problem, format('HELD, root_taken: zookeeper_root of a belongs to installation another, and this is installation %s: nobody leads by it', (SELECT id FROM reports.installation)), 'status shows another installation''s root') FROM reports.v_problem WHERE kind = 'ensemble';
+SELECT is(remedy, 'set zookeeper_root in scheduler.conf, another one for each installation', 'with the remedy') FROM reports.v_problem WHERE kind = 'ensemble';
+SELECT is(value, 1::float8, 'and the metric counts it') FROM reports.scope_figures('tap') WHERE figure = 'ensembles_refused';
+SELECT matches(pg_temp.refusal('SELECT pg_temp.rebase()'), '^55000 no scheduler is refused for its ensemble', 'and no rebase adopts it');
+DELETE FROM reports.ensemble_refused;
 -- A rebuilt one.
 SELECT results_eq($$SELECT * FROM reports.ensemble_meet('rebuilt', 'a')$$, $$VALUES ('unknown', NULL::bigint)$$, '(it is met)');
 SELECT is(problem, 'HELD, ensemble_unknown: a sees a ZooKeeper ensemble that this database does not know, and may not lead', 'status shows it') FROM reports.v_problem WHERE kind = 'ensemble';

@@ -76,7 +76,7 @@ SELECT ok(NOT pg_temp.permitted(name, 'CREATE TABLE reports.x ()'), format('%s m
 
 CREATE TEMP TABLE function (name text PRIMARY KEY, callers text[] NOT NULL);
 INSERT INTO function SELECT name, '{report_scheduler}'
-  FROM unnest('{ensemble_meet,prove_regressed,note_clock,prune,establish,terminate_backends,register_backend,activated,release,note_leadership,fence_read,due,progress_of,versions_of,keys_taken,next_due,changes,take_in,
+  FROM unnest('{ensemble_meet,root_refused,prove_regressed,note_clock,prune,establish,terminate_backends,register_backend,activated,release,note_leadership,fence_read,due,progress_of,versions_of,keys_taken,next_due,changes,take_in,
                 plan_batch,mark_problem,tend,outbox_ack,outbox_bury,outbox_trim,pending_requests,answer_request,refuse_request,follow,rehearse,scope_figures}'::text[]) name;
 INSERT INTO function SELECT name, '{report_worker}'
   FROM unnest('{worker_register,worker_leave,claims_of,claim_ids,claim_ready,heartbeat,record_outcomes,release_claims,claim_deliveries,delivery_sending,delivery_outcome}'::text[]) name;

@@ -181,6 +181,23 @@ def test_repeated_id_gets_the_first_answer_also_from_the_next_leader(installatio
     assert triggered(db) == 1
 
 
+def test_handoff_over_http_is_answered_by_whoever_leads_next(installation):
+    (_, a), (_, b) = start_scheduler(installation, "one"), start_scheduler(installation, "two")
+    leader = wait_for_leader(installation, [a, b])
+    follower = b if leader == a else a
+    db = installation.connect()
+    installation.wait_until(lambda: one(db, "SELECT count(*) FROM reports.candidate c JOIN reports.fence f USING (scope) "
+                                            "WHERE c.generation > f.generation AND c.ahead = 1") == 1, 20, "one follows")
+    wish = {**trigger(None), "kind": "handoff", "subject": "main"}
+    done = ask(leader, "POST", "/requests", body=wish, token=TOKEN)
+    assert done.status == 200 and "ms without a leader since member" in done.json["answer"], done.text
+    assert wait_for_leader(installation, [a, b]) == follower
+    # Repeated, it finds the first answer at the new leader and moves nothing.
+    assert ask(leader, "POST", "/requests", body=wish, token=TOKEN).status == 307
+    assert ask(follower, "POST", "/requests", body=wish, token=TOKEN).json == done.json
+    assert wait_for_leader(installation, [a, b]) == follower
+
+
 def test_without_a_leader_nothing_is_asked_and_the_client_is_told_when_to_come_back(installation):
     db = installation.connect()
     db.execute(DEFINITIONS)
@@ -239,7 +256,8 @@ def test_what_is_wrong_with_a_request_is_said_by_its_member(installation):
         ({**good, "id": "5"}, 400, "id:"),
         ({**good, "kind": "explode"}, 400, "kind:"),
         ({**good, "kind": "backfill"}, 501, "not built yet"),
-        ({**good, "kind": "handoff"}, 501, "not built yet"),
+        ({**good, "kind": "handoff", "subject": "no-such-scope"}, 404, "reportctl leaders"),
+        ({**good, "kind": "handoff", "subject": "main", "argument": "two"}, 409, 'member "two" is not known'),
         ({**good, "subject": 5}, 400, "subject:"),
         ({**good, "subject": "x" * 500}, 400, "subject:"),
         ({**good, "argument": []}, 400, "argument:"),

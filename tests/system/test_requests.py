@@ -170,6 +170,24 @@ def test_a_database_that_stays_away_ends_it_with_the_way_to_ask_again(ctl):
     assert errors.endswith(f"--request-id {request}\n") and errors.count("\n") == 1
 
 
+def test_a_connection_that_comes_back_to_another_installation_is_refused_by_name(ctl):
+    request = new_id()
+    first, = ctl.db.execute("SELECT id FROM reports.installation").fetchone()
+    asking = ctl.start("trigger", "stuck", "--wait", "60", "--request-id", request)
+    wait_until(lambda: ctl.json("requests"), 10, "the request is there")
+    # As if its name led to another database now.
+    other, = ctl.db.execute("UPDATE reports.installation SET id = gen_random_uuid() RETURNING id").fetchone()
+    ctl.db.execute("DELETE FROM reports.request")
+    ctl.db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                   " WHERE application_name = 'reportctl' AND datname = current_database()")
+    out, errors = asking.communicate(timeout=90)
+    assert (asking.returncode, out) == (1, "")
+    assert f"installation {other}, not {first}" in errors
+    assert "the request may still be carried out in the first: see with reportctl trigger stuck" in errors
+    assert errors.endswith(f"--request-id {request}\n") and errors.count("\n") == 1
+    assert ctl.json("requests") == []  # nothing was asked of the other
+
+
 def test_what_cannot_be_done_is_refused_with_the_reason(led):
     led.installation.start_worker("w", queues=["default"])
     led.ok("trigger", "sales", "--key", "done")

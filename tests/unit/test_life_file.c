@@ -187,6 +187,7 @@ static void test_a_living_process_is_refused_by_its_number(void **state)
     assert_in_range(instant_ms_between(began, clock_now()), PROOF_MS, PROOF_MS + 2000);
     (void)snprintf(words, sizeof words, "process %ld holds it", (long)o.pid);
     assert_non_null(strstr(err.text, words));
+    assert_non_null(strstr(err.text, "or another run of this command")); /* which holds it, too */
     other_kill(&o);
     assert_int_equal(prove(NULL), STATUS_OK);
 }
