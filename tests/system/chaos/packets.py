@@ -6,12 +6,14 @@ no connection is closed. Other processes of the machine are not touched. Needs r
 away at the end, and what a killed run left is removed by the next.
 """
 
+import itertools
 import os
 import re
 import subprocess
 
 BOTH, OUT, IN = "both", "out", "in"  # as seen from the daemon
-CHAIN = "RS-CHAOS-"
+CHAIN = "RS-CHAOS-"  # and the process, and which of its filters: two may stand at once
+_numbers = itertools.count(1)
 
 
 def _run(*words, check=True):
@@ -37,15 +39,15 @@ def _remove(chain):
 
 
 def _remove_stale():
-    for chain in set(re.findall(rf"-N ({CHAIN}\d+)", _run("-S") + _run("-t", "mangle", "-S"))):
-        if not os.path.exists(f"/proc/{chain.removeprefix(CHAIN)}"):
+    for chain, pid in set(re.findall(rf"-N ({CHAIN}(\d+)-\d+)", _run("-S") + _run("-t", "mangle", "-S"))):
+        if not os.path.exists(f"/proc/{pid}"):
             _remove(chain)
 
 
 class PacketFilter:
     def __init__(self, groups):
         _remove_stale()
-        self.chain = f"{CHAIN}{os.getpid()}"
+        self.chain = f"{CHAIN}{os.getpid()}-{next(_numbers)}"
         self.cuts = []
         for table, hook in (("mangle", "OUTPUT"), ("filter", "INPUT")):
             _run("-t", table, "-N", self.chain)
