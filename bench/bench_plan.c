@@ -90,6 +90,20 @@ struct ours {
     struct planning *planning;
 };
 
+/* As a new leader begins: knowing nothing of what was planned before. */
+static void planning_begin(struct ours *o)
+{
+    struct error err = {.text = ""};
+    struct planning_options planning = {
+        .scope = "main", .lease = &o->lease, .statement_ms = 10000, .batch_schedules = BATCH};
+    planning_free(o->planning);
+    o->planning = planning_new(&planning);
+    if (o->planning == NULL ||
+        planning_prepare(o->planning, &o->authority, o->store, &err) != STATUS_OK) {
+        stop("prepare", err.text);
+    }
+}
+
 static void ours_open(struct ours *o, const char *conninfo)
 {
     struct error err = {.text = ""};
@@ -97,16 +111,10 @@ static void ours_open(struct ours *o, const char *conninfo)
         .conninfo = conninfo, .application_name = "bench_plan", .role = STORE_SCHEDULER};
     o->authority = lead();
     lease_set(&o->lease, INSTANT_NEVER);
-    struct planning_options planning = {
-        .scope = "main", .lease = &o->lease, .statement_ms = 10000, .batch_schedules = BATCH};
     if (store_open(&options, instant_add_ms(clock_now(), 10000), &o->store, &err) != STATUS_OK) {
         stop("connect", err.text);
     }
-    o->planning = planning_new(&planning);
-    if (o->planning == NULL ||
-        planning_prepare(o->planning, &o->authority, o->store, &err) != STATUS_OK) {
-        stop("prepare", err.text);
-    }
+    planning_begin(o);
 }
 
 static int ours_settle(struct ours *o)
@@ -125,12 +133,9 @@ static int ours_settle(struct ours *o)
 
 static double ours_round(struct ours *o, int due)
 {
-    struct error err = {.text = ""};
     rows_reset();
-    /* The rows were changed behind its back: forget what it knows about the next due time. */
-    if (planning_prepare(o->planning, &o->authority, o->store, &err) != STATUS_OK) {
-        stop("prepare", err.text);
-    }
+    /* The rows were changed behind its back, and jobs that it knows are gone. */
+    planning_begin(o);
     instant begin = clock_now();
     int planned = ours_settle(o);
     double seconds = seconds_since(begin);
