@@ -194,6 +194,16 @@ void cell_format(const struct column *column, const char *cell, utc_us now,
     }
 }
 
+bool cell_instant_add(struct table *t, utc_us at)
+{
+    char cell[RFC3339_TEXT_MAX];
+    if (!utc_is_finite(at)) {
+        return table_cell_add(t, NULL);
+    }
+    cell_instant_make(at, cell, sizeof cell);
+    return table_cell_add(t, cell);
+}
+
 bool column_is_right(const struct column *column)
 {
     return column->kind == COLUMN_INT || column->kind == COLUMN_NUMBER ||

@@ -25,6 +25,10 @@ void cell_instant_format(const char *cell, char *ret_text, size_t size);
 /* The canonical cell of an instant, which must be finite; the inverse of cell_instant_parse. */
 void cell_instant_make(utc_us at, char *ret_text, size_t size);
 
+/* Add the cell of an instant to the row being made; one that is not finite is no value. Returns: as
+ * table_cell_add. */
+bool cell_instant_add(struct table *t, utc_us at);
+
 /* Numbers stand right-aligned. */
 bool column_is_right(const struct column *column);
 

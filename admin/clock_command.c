@@ -1,6 +1,7 @@
 /* reportctl clocks: each replica's clock against the database's. */
 #include "commands.h"
 
+#include "list_command.h"
 #include "session.h"
 
 enum exit_code clocks_command(struct invocation *in)
@@ -13,17 +14,10 @@ enum exit_code clocks_command(struct invocation *in)
         " FROM reports.v_member_clock ORDER BY member LIMIT $1";
     char limit[24];
     const char *values[] = {limit};
-    struct session s;
-    struct table *t = NULL;
     session_limit(in, limit);
-    enum exit_code code = session_open(in, &s);
-    if (code == EXIT_DONE) {
-        code = session_select(&s, sql, 1, values, &t);
-    }
-    if (code == EXIT_DONE) {
-        code = session_print_list(&s, t, command_int(in, "--limit"),
-                                  "No scheduler has compared its clock within a day.");
-    }
-    session_close(&s);
-    return code;
+    return list_command_run(
+        in, &(struct list_command){.sql = sql,
+                                   .count = 1,
+                                   .values = values,
+                                   .empty = "No scheduler has compared its clock within a day."});
 }

@@ -7,6 +7,7 @@
 
 #include "ask.h"
 #include "known_names.h"
+#include "list_command.h"
 #include "session.h"
 
 #define AFTER_HOLD "it may have been done all the same: reportctl holds shows it"
@@ -24,19 +25,12 @@ enum exit_code holds_command(struct invocation *in)
     bool history = command_flag(in, "--all");
     char limit[24];
     const char *values[] = {limit};
-    struct session s;
-    struct table *t = NULL;
     session_limit(in, limit);
-    enum exit_code code = session_open(in, &s);
-    if (code == EXIT_DONE) {
-        code = session_select(&s, history ? all : sql, 1, values, &t);
-    }
-    if (code == EXIT_DONE) {
-        code = session_print_list(&s, t, command_int(in, "--limit"),
-                                  history ? "There has been no hold." : "No hold stands.");
-    }
-    session_close(&s);
-    return code;
+    return list_command_run(in, &(struct list_command){.sql = history ? all : sql,
+                                                       .count = 1,
+                                                       .values = values,
+                                                       .empty = history ? "There has been no hold."
+                                                                        : "No hold stands."});
 }
 
 /* Raise one; *ret_id is its number, borrowed from *ret_table. */
@@ -184,19 +178,12 @@ enum exit_code queues_command(struct invocation *in)
         " FROM reports.v_queue ORDER BY queue LIMIT $1";
     char limit[24];
     const char *values[] = {limit};
-    struct session s;
-    struct table *t = NULL;
     session_limit(in, limit);
-    enum exit_code code = session_open(in, &s);
-    if (code == EXIT_DONE) {
-        code = session_select(&s, sql, 1, values, &t);
-    }
-    if (code == EXIT_DONE) {
-        code = session_print_list(&s, t, command_int(in, "--limit"),
-                                  "There is no queue: insert one into reports.queue.");
-    }
-    session_close(&s);
-    return code;
+    return list_command_run(
+        in, &(struct list_command){.sql = sql,
+                                   .count = 1,
+                                   .values = values,
+                                   .empty = "There is no queue: insert one into reports.queue."});
 }
 
 /* The holds that stand on a queue; the queue exists. */

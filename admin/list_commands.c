@@ -5,39 +5,10 @@
 #include <string.h>
 
 #include "known_names.h"
+#include "list_command.h"
 #include "occurrence_list.h"
 #include "schedule_names.h"
 #include "session.h"
-
-struct list {
-    const char *sql;
-    int count;
-    const char *const *values; /* its parameters */
-    const char *empty;         /* what to say when there are no rows */
-    const char *scope, *queue; /* names that must exist; NULL: none given */
-};
-
-/* Open, check, select, print, close. */
-static enum exit_code list_run(struct invocation *in, const struct list *list)
-{
-    struct session s;
-    struct table *t = NULL;
-    enum exit_code code = session_open(in, &s);
-    if (code == EXIT_DONE) {
-        code = scope_name_check(&s, list->scope);
-    }
-    if (code == EXIT_DONE) {
-        code = queue_name_check(&s, list->queue);
-    }
-    if (code == EXIT_DONE) {
-        code = session_select(&s, list->sql, list->count, list->values, &t);
-    }
-    if (code == EXIT_DONE) {
-        code = session_print_list(&s, t, command_int(in, "--limit"), list->empty);
-    }
-    session_close(&s);
-    return code;
-}
 
 enum exit_code leaders_command(struct invocation *in)
 {
@@ -49,8 +20,8 @@ enum exit_code leaders_command(struct invocation *in)
     char limit[24];
     session_limit(in, limit);
     const char *values[] = {limit};
-    return list_run(in,
-                    &(struct list){.sql = sql,
+    return list_command_run(
+        in, &(struct list_command){.sql = sql,
                                    .count = 1,
                                    .values = values,
                                    .empty = "There is no scope: insert one into reports.scope."});
@@ -95,13 +66,13 @@ enum exit_code schedules_command(struct invocation *in)
         return command_fail(in, EXIT_USAGE, "schedules takes --problem or --paused, not both");
     }
     empty = problem ? "No schedule has a problem." : paused ? "No schedule is paused." : empty;
-    return list_run(in, &(struct list){.sql = problem  ? broken
-                                              : paused ? resting
-                                                       : all,
-                                       .count = 2,
-                                       .values = values,
-                                       .empty = empty,
-                                       .scope = values[1]});
+    return list_command_run(in, &(struct list_command){.sql = problem  ? broken
+                                                              : paused ? resting
+                                                                       : all,
+                                                       .count = 2,
+                                                       .values = values,
+                                                       .empty = empty,
+                                                       .scope = values[1]});
 }
 
 static const char job_list[] =
@@ -175,11 +146,11 @@ enum exit_code jobs_command(struct invocation *in)
         return jobs_of_schedule(in, values);
     }
     (void)snprintf(sql, sizeof sql, "%s%s", job_list, tail);
-    return list_run(in, &(struct list){.sql = sql,
-                                       .count = 4,
-                                       .values = values,
-                                       .empty = "No such jobs.",
-                                       .queue = values[3]});
+    return list_command_run(in, &(struct list_command){.sql = sql,
+                                                       .count = 4,
+                                                       .values = values,
+                                                       .empty = "No such jobs.",
+                                                       .queue = values[3]});
 }
 
 enum exit_code workers_command(struct invocation *in)
@@ -194,10 +165,11 @@ enum exit_code workers_command(struct invocation *in)
     char limit[24];
     session_limit(in, limit);
     const char *values[] = {limit, command_flag(in, "--all") ? "true" : "false"};
-    return list_run(in, &(struct list){.sql = sql,
-                                       .count = 2,
-                                       .values = values,
-                                       .empty = "No worker is there: start report-worker."});
+    return list_command_run(
+        in, &(struct list_command){.sql = sql,
+                                   .count = 2,
+                                   .values = values,
+                                   .empty = "No worker is there: start report-worker."});
 }
 
 enum exit_code events_command(struct invocation *in)
@@ -217,12 +189,13 @@ enum exit_code events_command(struct invocation *in)
     session_limit(in, limit);
     bool writes = command_flag(in, "--refused");
     const char *values[] = {limit, command_text(in, "--scope")};
-    return list_run(in, &(struct list){.sql = writes ? refused : diary,
-                                       .count = 2,
-                                       .values = values,
-                                       .empty = writes ? "No write of a former leader was refused."
-                                                       : "Nothing has happened yet.",
-                                       .scope = values[1]});
+    return list_command_run(
+        in, &(struct list_command){.sql = writes ? refused : diary,
+                                   .count = 2,
+                                   .values = values,
+                                   .empty = writes ? "No write of a former leader was refused."
+                                                   : "Nothing has happened yet.",
+                                   .scope = values[1]});
 }
 
 enum exit_code outbox_command(struct invocation *in)

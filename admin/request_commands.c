@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "known_names.h"
+#include "list_command.h"
 #include "request_run.h"
 
 /* The row of command_table.c has --wait and --request-id. */
@@ -94,19 +95,10 @@ enum exit_code requests_command(struct invocation *in)
         " ORDER BY requested_at DESC, id LIMIT $1";
     char limit[24];
     const char *values[] = {limit, command_text(in, "--scope"), command_text(in, "--state")};
-    struct session s;
-    struct table *t = NULL;
     session_limit(in, limit);
-    enum exit_code code = session_open(in, &s);
-    if (code == EXIT_DONE) {
-        code = scope_name_check(&s, values[1]);
-    }
-    if (code == EXIT_DONE) {
-        code = session_select(&s, sql, 3, values, &t);
-    }
-    if (code == EXIT_DONE) {
-        code = session_print_list(&s, t, command_int(in, "--limit"), "No such requests.");
-    }
-    session_close(&s);
-    return code;
+    return list_command_run(in, &(struct list_command){.sql = sql,
+                                                       .count = 3,
+                                                       .values = values,
+                                                       .empty = "No such requests.",
+                                                       .scope = values[1]});
 }

@@ -57,16 +57,6 @@ static bool columns_make(struct table *t)
     return true;
 }
 
-static bool instant_add(struct table *t, utc_us at)
-{
-    char cell[RFC3339_TEXT_MAX];
-    if (!utc_is_finite(at)) {
-        return table_cell_add(t, NULL);
-    }
-    cell_instant_make(at, cell, sizeof cell);
-    return table_cell_add(t, cell);
-}
-
 static bool int_add(struct table *t, int64_t n)
 {
     char text[24];
@@ -79,10 +69,10 @@ static bool finding_row(struct table *t, const struct ledger_finding *f)
     return table_cell_add(t, verdict_name(f->verdict)) && table_cell_add(t, f->schedule) &&
            table_cell_add(t, f->key[0] != '\0' ? f->key : NULL) &&
            table_cell_add(t, f->to_key[0] != '\0' ? f->to_key : NULL) &&
-           table_cell_add(t, f->what) && int_add(t, f->firings) && instant_add(t, f->at) &&
-           instant_add(t, f->to) &&
+           table_cell_add(t, f->what) && int_add(t, f->firings) && cell_instant_add(t, f->at) &&
+           cell_instant_add(t, f->to) &&
            (f->version > 0 ? int_add(t, f->version) : table_cell_add(t, NULL)) &&
-           table_cell_add(t, f->detail) && instant_add(t, f->since);
+           table_cell_add(t, f->detail) && cell_instant_add(t, f->since);
 }
 
 static void finding_add(void *context, const struct ledger_finding *f)
@@ -140,7 +130,7 @@ static struct table *summary_make(const struct verify *v, const struct ledger_ve
     }
     for (size_t i = 0; ok && i < count; i++) {
         ok = cells[i].text != NULL       ? table_cell_add(t, cells[i].text)
-             : !utc_is_none(cells[i].at) ? instant_add(t, cells[i].at)
+             : !utc_is_none(cells[i].at) ? cell_instant_add(t, cells[i].at)
                                          : int_add(t, cells[i].number);
     }
     if (!ok) {

@@ -48,16 +48,6 @@ static int hop_order(const void *a, const void *b)
     return at < other ? -1 : at > other ? 1 : x->place - y->place;
 }
 
-static bool instant_add(struct table *t, utc_us at)
-{
-    char cell[RFC3339_TEXT_MAX];
-    if (!utc_is_finite(at)) {
-        return table_cell_add(t, NULL);
-    }
-    cell_instant_make(at, cell, sizeof cell);
-    return table_cell_add(t, cell);
-}
-
 static bool seconds_add(struct table *t, utc_us from, utc_us to)
 {
     char text[32];
@@ -91,7 +81,7 @@ struct table *why_hops_table(struct why_hops *h)
     bool ok = t != NULL && columns_make(t);
     for (size_t i = 0; ok && i < h->count; i++) {
         const struct why_hop *hop = &h->hops[i];
-        ok = instant_add(t, hop->at) && seconds_add(t, before, hop->at) &&
+        ok = cell_instant_add(t, hop->at) && seconds_add(t, before, hop->at) &&
              table_cell_add(t, hop->step) && table_cell_add(t, hop->what);
         before = hop->at;
     }

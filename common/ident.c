@@ -58,6 +58,17 @@ void uuid_time_ordered(utc_us at, char ret_text[UUID_TEXT_MAX])
     uuid_format(b, ret_text);
 }
 
+bool boot_id_read(char *ret_text, size_t size)
+{
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+    bool read = f != NULL && fgets(ret_text, (int)size, f) != NULL;
+    if (f != NULL) {
+        (void)fclose(f);
+    }
+    ret_text[read ? strcspn(ret_text, "\n") : 0] = '\0';
+    return read && ret_text[0] != '\0';
+}
+
 bool uuid_is_valid(const char *text)
 {
     if (strlen(text) != UUID_TEXT_MAX - 1) {

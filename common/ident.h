@@ -22,6 +22,9 @@ void uuid_time_ordered(utc_us at, char ret_text[UUID_TEXT_MAX]);
 /* 64 random bits: jitter, not secrets. Thread: any. Never fails, as uuid_random. */
 uint64_t random_number(void);
 
+/* The id of the kernel's life, new at each boot (random(4)); false and "": it cannot be read. */
+bool boot_id_read(char *ret_text, size_t size);
+
 /* Is text a UUID in the canonical form, any version, either case? */
 bool uuid_is_valid(const char *text);
 

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ident.h"
+
 #define PATH_BYTES_MAX 560
 #define LOOK_MS        2  /* between two tries for a lock that is held */
 #define FD_FLOOR       10 /* above the numbers that a child gets by dup2 */
@@ -214,11 +216,6 @@ static void start_read(char *text, size_t size)
     (void)snprintf(text, size, "%.*s", (int)n, p == NULL ? "" : p + 1);
 }
 
-static bool boot_read(char *text, size_t size)
-{
-    return kernel_read("/proc/sys/kernel/random/boot_id", text, size);
-}
-
 /* An inode that somebody holds open is nobody else's: while the process lives, no other lock file
  * can be taken for its own. */
 static void lock_name(const struct life_file *f, char *text, size_t size)
@@ -239,7 +236,7 @@ static enum status text_build(const struct life_file *f, const struct life_field
                               size_t count, char text[LIFE_TEXT_MAX], struct error *err)
 {
     char boot[64], pid[24], start[24], lock[64];
-    (void)boot_read(boot, sizeof boot);
+    (void)boot_id_read(boot, sizeof boot);
     (void)snprintf(pid, sizeof pid, "%ld", (long)getpid());
     start_read(start, sizeof start);
     lock_name(f, lock, sizeof lock);
@@ -349,7 +346,7 @@ static enum status origin_check(const struct life_file *f, const struct life_rec
     const char *its_boot = life_record_get(r, "boot");
     const char *its_lock = life_record_get(r, "lock");
     lock_name(f, lock, sizeof lock);
-    if (its_boot == NULL || its_lock == NULL || !boot_read(boot, sizeof boot)) {
+    if (its_boot == NULL || its_lock == NULL || !boot_id_read(boot, sizeof boot)) {
         return error_set(err, STATUS_CORRUPT, "%s: does not say who wrote it; remove it", f->path);
     }
     if (strcmp(its_boot, boot) != 0) {

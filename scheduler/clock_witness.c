@@ -2,8 +2,8 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
+#include "ident.h"
 #include "log.h"
 #include "scheduler_metrics.h"
 
@@ -19,18 +19,6 @@ const char *clock_ruling_name(enum clock_ruling ruling)
     return (size_t)ruling < CLOCK_RULINGS ? names[ruling] : "?";
 }
 
-static void boot_read(char *text, size_t size)
-{
-    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-    if (f == NULL || fgets(text, (int)size, f) == NULL) {
-        (void)snprintf(text, size, "unknown");
-    }
-    if (f != NULL) {
-        (void)fclose(f);
-    }
-    text[strcspn(text, "\n")] = '\0';
-}
-
 void clock_witness_begin(struct clock_witness *w, struct clock_watch *watch, const char *member)
 {
     *w = (struct clock_witness){.watch = watch, .member = member, .sample_at = INSTANT_NEVER};
@@ -38,7 +26,9 @@ void clock_witness_begin(struct clock_witness *w, struct clock_watch *watch, con
         return;
     }
     w->sample_at = w->note_at = clock_now();
-    boot_read(w->boot, sizeof w->boot);
+    if (!boot_id_read(w->boot, sizeof w->boot)) {
+        (void)snprintf(w->boot, sizeof w->boot, "unknown");
+    }
     metric_set(scheduler_metric(SCHEDULER_CLOCK_SUSPECT, NULL, NULL), 0);
     for (size_t i = CLOCK_RAISED; i < CLOCK_RULINGS; i++) {
         (void)scheduler_metric(SCHEDULER_CLOCK_STEPS, clock_ruling_name((enum clock_ruling)i),

@@ -107,6 +107,13 @@ void scope_acknowledge(struct scope *s, const char *job)
     }
 }
 
+/* Establish asks for the job that is missing. */
+static void forgot(struct scope *s, const char *job)
+{
+    (void)snprintf(s->acknowledged, sizeof s->acknowledged, "%.*s", UUID_TEXT_MAX - 1, job);
+    s->moved = true;
+}
+
 /* A dump that is restored below a connected leader changes neither server nor fence row. What is
  * due again is planned again at once: the newest job is known then, but not the one before. */
 enum status scope_look_back(struct scope *s, struct error *err)
@@ -118,9 +125,7 @@ enum status scope_look_back(struct scope *s, struct error *err)
                                 err);
     }
     if (status == STATUS_CONFLICT) {
-        memcpy(s->acknowledged, s->remembered,
-               sizeof s->acknowledged); /* what establish asks for */
-        s->moved = true;
+        forgot(s, s->remembered);
         return error_set(err, STATUS_AGAIN, "the server forgot job %s", s->remembered);
     }
     if (status == STATUS_OK) {
@@ -136,9 +141,7 @@ void scope_tell_planning(struct scope *s)
 
 void scope_planning_forgot(struct scope *s)
 {
-    (void)snprintf(s->acknowledged, sizeof s->acknowledged, "%.*s", UUID_TEXT_MAX - 1,
-                   planning_known(s->planning)); /* what establish asks for */
-    s->moved = true;
+    forgot(s, planning_known(s->planning));
 }
 
 bool scope_has_moved(struct scope *s)

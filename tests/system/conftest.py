@@ -48,14 +48,15 @@ def stack():
 @pytest.fixture
 def installation(stack, request):
     """A fresh database, ZooKeeper root, topic and artifact store; its files stay when it fails."""
-    i = harness.Installation(stack)
-    try:
-        i.create()
+    with harness.installed(stack, request) as i:
         yield i
-        for daemon in i.daemons:
-            assert not harness.unreadable_lines(daemon.log_text()), daemon.name
-    finally:
-        i.remove(keep_files=getattr(request.node, "has_failed", False))
+
+
+@pytest.fixture
+def healing(stack):
+    """Whatever a test leaves dead or frozen is brought back."""
+    yield stack
+    stack.heal()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ Environment: what `dev/stack env` prints, and RS_BUILD, the build directory with
 Waits have a deadline and say what they waited for, with the ends of all logs.
 """
 
+import contextlib
 import os
 import pathlib
 import re
@@ -322,3 +323,16 @@ def build():
 def _state_of(pid):
     with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as f:
         return f.read().rpartition(")")[2].split()[0]
+
+
+@contextlib.contextmanager
+def installed(stack, request):
+    """For fixtures: a fresh Installation; its files stay when the test fails."""
+    i = Installation(stack)
+    try:
+        i.create()
+        yield i
+        for daemon in i.daemons:
+            assert not unreadable_lines(daemon.log_text()), daemon.name
+    finally:
+        i.remove(keep_files=getattr(request.node, "has_failed", False))

@@ -91,3 +91,14 @@ class Load:
             "SELECT count(*), coalesce(extract(epoch FROM max(j.finished_at - o.scheduled_for)), 0)::float "
             "FROM reports.occurrence o JOIN reports.job j ON j.id = o.job_id "
             "WHERE o.scheduled_for BETWEEN %s AND %s AND j.state = 'succeeded'", (begin, end)).fetchone()
+
+
+def start(installation, schedulers=1, **load_size):
+    """Schedulers and two workers under load; returns it when it flows."""
+    load = Load(installation, **load_size)
+    for n in range(schedulers):
+        installation.start_scheduler(f"scheduler-{n + 1}")
+    for n in range(2):
+        load.start_worker(f"worker-{n + 1}")
+    load.wait_flowing()
+    return load

@@ -20,6 +20,7 @@ import services  # noqa: E402
 import tls  # noqa: E402, F401  (for tests)
 
 START_S = 30
+FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
 
 
 def free_port():
@@ -167,3 +168,23 @@ class Postgres(Server):
     def connect(self, database="reports"):
         return psycopg.connect(f"host=127.0.0.1 port={self.port} dbname={database} user=postgres",
                                autocommit=True, connect_timeout=10)
+
+
+class SteppablePostgres(Postgres):
+    """Its clock is the machine's and what a file says."""
+
+    def spawn(self, argv):
+        self.step(0)
+        super().spawn(["env", f"LD_PRELOAD={FAKETIME}", f"FAKETIME_TIMESTAMP_FILE={self.offset}",
+                       "FAKETIME_DONT_FAKE_MONOTONIC=1", "FAKETIME_NO_CACHE=1", *argv])
+
+    @property
+    def offset(self):
+        return self.directory / "clock"
+
+    def step(self, to_s):
+        """Set the clock to the machine's plus so many seconds: all of its processes at once."""
+        fresh = pathlib.Path(f"{self.offset}.new")
+        fresh.write_text(f"{to_s:+d}s\n", encoding="ascii")
+        fresh.chmod(0o644)
+        os.replace(fresh, self.offset)

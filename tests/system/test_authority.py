@@ -18,17 +18,11 @@ import pytest
 import harness
 import servers
 from harness import SESSION_MS
-from load import Load
+from load import Load, start
 from proof import check_everything, check_planned_and_done
 
 ZOOKEEPERS = ("zk1", "zk2", "zk3")
 EXPIRY_S = SESSION_MS / 1000 + 30
-
-
-@pytest.fixture
-def healing(stack):
-    yield stack
-    stack.heal()
 
 
 def zookeeper_data():
@@ -72,20 +66,10 @@ def answered(installation, answer, *words):
     return process.wait(30), text.decode()
 
 
-def start(installation, schedulers=2):
-    load = Load(installation)
-    for n in range(schedulers):
-        installation.start_scheduler(f"scheduler-{n + 1}")
-    for n in range(2):
-        load.start_worker(f"worker-{n + 1}")
-    load.wait_flowing()
-    return load
-
-
 # ZooKeeper ------------------------------------------------------------------------------------------
 
 def test_rebuilt_ensemble_is_held_until_rebased_and_nothing_is_lost(installation, healing):
-    load = start(installation)
+    load = start(installation, schedulers=2)
     before = load.wait_for_leader()
     healing.fault("kill", *ZOOKEEPERS)
     for data in zookeeper_data():
@@ -126,7 +110,7 @@ def test_rebuilt_ensemble_is_held_until_rebased_and_nothing_is_lost(installation
 
 
 def test_restored_ensemble_is_proved_held_and_rebased(installation, healing):
-    load = start(installation)
+    load = start(installation, schedulers=2)
     load.wait_for_leader()
     healing.fault("term", *ZOOKEEPERS)
     backups = [(data, installation.directory / f"backup-{n}") for n, data in enumerate(zookeeper_data())]
@@ -215,14 +199,8 @@ def pair(request):
 @pytest.fixture
 def apart(pair, request):
     """An installation on the pair."""
-    i = harness.Installation(pair)
-    try:
-        i.create()
+    with harness.installed(pair, request) as i:
         yield i
-        for daemon in i.daemons:
-            assert not harness.unreadable_lines(daemon.log_text()), daemon.name
-    finally:
-        i.remove(keep_files=getattr(request.node, "has_failed", False))
 
 
 def copy_role_settings(db, original, copy):
@@ -348,7 +326,7 @@ def test_database_restored_from_a_dump_is_held_by_the_mark_alone(installation):
 
 
 def test_plain_restart_of_postgresql_is_over_within_two_seconds(installation, healing):
-    load = start(installation, schedulers=1)
+    load = start(installation)
     leader = installation.leader()
     healing.fault("term", "pg")
     healing.fault("start", "pg")

@@ -4,45 +4,23 @@ goes on by itself once the clock is back and consistent."""
 
 import json
 import os
-import pathlib
 import time
 
 import pytest
 
 import harness
 import servers
-from load import CLAIM_LEASE_S, Load
+from load import CLAIM_LEASE_S, start
 from proof import check_everything
 
-FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
 SAMPLE_S = 5  # of the clock witness
 STEP_S = 7200
-
-
-class Steppable(servers.Postgres):
-    """A cluster whose clock is the machine's and what a file says."""
-
-    def spawn(self, argv):
-        self.step(0)
-        super().spawn(["env", f"LD_PRELOAD={FAKETIME}", f"FAKETIME_TIMESTAMP_FILE={self.offset}",
-                       "FAKETIME_DONT_FAKE_MONOTONIC=1", "FAKETIME_NO_CACHE=1", *argv])
-
-    @property
-    def offset(self):
-        return self.directory / "clock"
-
-    def step(self, to_s):
-        """Set the clock to the machine's plus so many seconds: all of its processes at once."""
-        fresh = pathlib.Path(f"{self.offset}.new")
-        fresh.write_text(f"{to_s:+d}s\n", encoding="ascii")
-        fresh.chmod(0o644)
-        os.replace(fresh, self.offset)
 
 
 class SteppableStack(harness.Stack):
     def __init__(self):
         super().__init__()
-        self.postgres = Steppable()
+        self.postgres = servers.SteppablePostgres()
         self.pg_port = self.postgres.port
 
     def heal(self):
@@ -51,16 +29,12 @@ class SteppableStack(harness.Stack):
 
 @pytest.fixture
 def stepped(request):
-    assert os.path.exists(FAKETIME), "libfaketime is missing: run dev/setup"
+    assert os.path.exists(servers.FAKETIME), "libfaketime is missing: run dev/setup"
     stack = SteppableStack()
-    installation = harness.Installation(stack)
     try:
-        installation.create()
-        yield installation
-        for daemon in installation.daemons:
-            assert not harness.unreadable_lines(daemon.log_text()), daemon.name
+        with harness.installed(stack, request) as installation:
+            yield installation
     finally:
-        installation.remove(keep_files=getattr(request.node, "has_failed", False))
         stack.postgres.remove()
 
 
@@ -79,16 +53,6 @@ def held(installation, count):
     return len(last) == count and set(last.values()) == {"HELD"}
 
 
-def start(installation, schedulers):
-    load = Load(installation, ticks=3, files=1)
-    for n in range(schedulers):
-        installation.start_scheduler(f"scheduler-{n + 1}")
-    for n in range(2):
-        load.start_worker(f"worker-{n + 1}")
-    load.wait_flowing()
-    return load
-
-
 def planned_early(load):
     """Firings planned before their time by the machine's own clock, which nobody steps."""
     return load.db.execute("SELECT schedule, scheduled_for::text FROM reports.occurrence "
@@ -97,7 +61,7 @@ def planned_early(load):
 
 @pytest.mark.parametrize("step_s", [STEP_S, -STEP_S])
 def test_a_step_holds_the_installation_whoever_leads_until_the_clock_is_back(stepped, step_s):
-    load = start(stepped, 3)
+    load = start(stepped, schedulers=3, ticks=3, files=1)
     first, generation = load.wait_for_leader()
     stepped.stack.postgres.step(step_s)
     hold = load.wait_until(lambda: load.db.execute("SELECT id, raised_by, step_us FROM reports.hold WHERE cause = 'clock_hold' "
@@ -138,7 +102,7 @@ def test_a_step_holds_the_installation_whoever_leads_until_the_clock_is_back(ste
 
 
 def test_an_operator_lifts_the_hold_and_the_clock_is_taken_as_it_is(stepped):
-    load = start(stepped, 2)
+    load = start(stepped, schedulers=2, ticks=3, files=1)
     stepped.stack.postgres.step(400)
     hold = load.wait_until(lambda: load.one("SELECT id FROM reports.hold WHERE cause = 'clock_hold' AND lifted_at IS NULL"),
                            2 * SAMPLE_S, "a hold is raised")
@@ -152,7 +116,7 @@ def test_an_operator_lifts_the_hold_and_the_clock_is_taken_as_it_is(stepped):
 
 
 def test_a_small_step_is_lifted_by_consistency_alone(stepped):
-    load = start(stepped, 2)
+    load = start(stepped, schedulers=2, ticks=3, files=1)
     stepped.stack.postgres.step(60)
     hold = load.wait_until(lambda: load.one("SELECT id FROM reports.hold WHERE cause = 'clock_hold' AND lifted_at IS NULL"),
                            2 * SAMPLE_S, "a hold is raised")

@@ -9,27 +9,10 @@ from datetime import timedelta
 import pytest
 
 from harness import SESSION_MS
-from load import Load, seconds
+from load import seconds, start
 from proof import check_everything, one
 
 PULL_S = 2 + 2  # a job without a message is pulled within twice pull_idle_ms; the rest is for a busy machine
-
-
-@pytest.fixture
-def healing(stack):
-    """Whatever a test leaves dead or frozen is brought back."""
-    yield stack
-    stack.heal()
-
-
-def start(installation, schedulers=1, **load_size):
-    load = Load(installation, **load_size)
-    for n in range(schedulers):
-        installation.start_scheduler(f"scheduler-{n + 1}")
-    for n in range(2):
-        load.start_worker(f"worker-{n + 1}")
-    load.wait_flowing()
-    return load
 
 
 def test_kafka_away_costs_seconds_and_loses_nothing(installation, healing):

@@ -11,14 +11,13 @@ import subprocess
 import harness
 import servers
 
-FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
 CLONE_NEWNS = 0x20000
 DISK_MIB = 1500
 ARTIFACTS_MIB = 200
 
 
 def is_allowed():
-    return os.getuid() == 0 and os.path.exists(FAKETIME)
+    return os.getuid() == 0 and os.path.exists(servers.FAKETIME)
 
 
 def leave_mount_namespace():
@@ -60,28 +59,12 @@ class Ballast:
         self.path.unlink(missing_ok=True)
 
 
-class Postgres(servers.Postgres):
+class Postgres(servers.SteppablePostgres):
     """On a disk of its own; its clock is the machine's and what a file says."""
 
     def prepare_directory(self):
         mount_disk(self.directory, DISK_MIB)
         self.directory.chmod(0o711)
-
-    def spawn(self, argv):
-        self.step(0)
-        super().spawn(["env", f"LD_PRELOAD={FAKETIME}", f"FAKETIME_TIMESTAMP_FILE={self.offset}",
-                       "FAKETIME_DONT_FAKE_MONOTONIC=1", "FAKETIME_NO_CACHE=1", *argv])
-
-    @property
-    def offset(self):
-        return self.directory / "clock"
-
-    def step(self, to_s):
-        """Set the clock to the machine's plus so many seconds: all of its processes at once."""
-        fresh = pathlib.Path(f"{self.offset}.new")
-        fresh.write_text(f"{to_s:+d}s\n", encoding="ascii")
-        fresh.chmod(0o644)
-        os.replace(fresh, self.offset)
 
     def is_alive(self):
         return self.process is not None and self.process.poll() is None
