@@ -24,14 +24,6 @@ void cell_instant_format(const char *cell, char *ret_text, size_t size)
     (void)snprintf(ret_text, size, "%.10s%c%.*sZ", cell, 'T', (int)(n - 14), cell + 11);
 }
 
-void cell_instant_make(utc_us at, char *ret_text, size_t size)
-{
-    char rfc3339[RFC3339_TEXT_MAX];
-    rfc3339_format_utc(at, rfc3339);
-    (void)snprintf(ret_text, size, "%.10s %.*s+00", rfc3339, (int)(strlen(rfc3339) - 12),
-                   rfc3339 + 11);
-}
-
 /* Two units at most, the smaller one left out when it is zero. From one minute on. */
 static void long_duration_format(const char *sign, int64_t s, char *ret_text, size_t size)
 {
@@ -194,13 +186,21 @@ void cell_format(const struct column *column, const char *cell, utc_us now,
     }
 }
 
+static void instant_make(utc_us at, char *ret_text, size_t size)
+{
+    char rfc3339[RFC3339_TEXT_MAX];
+    rfc3339_format_utc(at, rfc3339);
+    (void)snprintf(ret_text, size, "%.10s %.*s+00", rfc3339, (int)(strlen(rfc3339) - 12),
+                   rfc3339 + 11);
+}
+
 bool cell_instant_add(struct table *t, utc_us at)
 {
     char cell[RFC3339_TEXT_MAX];
     if (!utc_is_finite(at)) {
         return table_cell_add(t, NULL);
     }
-    cell_instant_make(at, cell, sizeof cell);
+    instant_make(at, cell, sizeof cell);
     return table_cell_add(t, cell);
 }
 

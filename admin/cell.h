@@ -22,11 +22,8 @@ bool cell_instant_parse(const char *text, utc_us *ret);
 /* RFC 3339 with Z and as many fraction digits as there are. */
 void cell_instant_format(const char *cell, char *ret_text, size_t size);
 
-/* The canonical cell of an instant, which must be finite; the inverse of cell_instant_parse. */
-void cell_instant_make(utc_us at, char *ret_text, size_t size);
-
-/* Add the cell of an instant to the row being made; one that is not finite is no value. Returns: as
- * table_cell_add. */
+/* Add the cell of an instant, as cell_instant_parse reads it, to the row being made; one that is
+ * not finite is no value. Returns: as table_cell_add. */
 bool cell_instant_add(struct table *t, utc_us at);
 
 /* Numbers stand right-aligned. */
