@@ -169,6 +169,21 @@ static enum status scan_offset(const char **p, struct date_time *t, struct error
     return STATUS_OK;
 }
 
+enum status date_parse(const char *text, int64_t *ret_days, struct error *err)
+{
+    const char *p = text;
+    int64_t days = 0;
+    enum status s = scan_date(&p, &days, err);
+    if (s != STATUS_OK) {
+        return s;
+    }
+    if (*p != '\0') {
+        return error_set(err, STATUS_INVALID, "there is text after the date; write YYYY-MM-DD");
+    }
+    *ret_days = days;
+    return STATUS_OK;
+}
+
 enum status date_time_parse(const char *text, struct date_time *ret_time, struct error *err)
 {
     const char *p = text;

@@ -73,6 +73,9 @@ void rfc3339_format(utc_us t, int32_t offset_s, char ret_text[RFC3339_TEXT_MAX])
 /* The same in UTC with Z. */
 void rfc3339_format_utc(utc_us t, char ret_text[RFC3339_TEXT_MAX]);
 
+/* "2030-04-12" and nothing else, years 0001 to 9999. Returns: OK, INVALID (as date_time_parse). */
+MUST_USE enum status date_parse(const char *text, int64_t *ret_days, struct error *err);
+
 /* "2030-04-12"; "+02:00". */
 void date_format(int64_t days, char ret_text[DATE_TEXT_MAX]);
 void offset_format(int32_t offset_s, char ret_text[OFFSET_TEXT_MAX]);

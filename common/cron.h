@@ -7,7 +7,7 @@
  *   and "+" before the whole field: both day fields must match. Without it, two restricted day
  *   fields mean either. Names have three letters, in either case; weekdays are 0-7, 7 = Sunday.
  *   nickname = @yearly @annually @monthly @weekly @daily @midnight @hourly
- * The import dialect `quartz` is not there yet.
+ * Texts of the dialect `quartz` are turned into this grammar by cron_quartz.h.
  *
  * Nominal time is the local time the expression names; it is what a firing is known by. The
  * instant follows from it by the zone and two policies. Gaps longer than three hours (moves of
@@ -21,39 +21,13 @@
 
 #include "civil.h"
 #include "clock.h"
+#include "firing.h"
 #include "status.h"
 #include "zone.h"
 
-#define CRON_TEXT_MAX       256  /* bytes of an expression, with NUL */
-#define CRON_YEAR_MIN       1970 /* of the year field */
-#define CRON_YEAR_MAX       2199
-#define CRON_CATCH_UP_MAX_S (3 * 3600)
-
-/* What becomes of a nominal time that the clock jumps over. */
-enum dst_gap_policy {
-    DST_GAP_AUTO,  /* AFTER for fixed times, SKIP for jobs that follow the clock */
-    DST_GAP_AFTER, /* at the first instant after the gap */
-    DST_GAP_SHIFT, /* later by the length of the gap (02:30 fires at 03:30) */
-    DST_GAP_SKIP,  /* it does not fire */
-};
-
-/* Which of the two passes of an overlap fires. */
-enum dst_overlap_policy {
-    DST_OVERLAP_AUTO, /* FIRST for fixed times, BOTH for jobs that follow the clock */
-    DST_OVERLAP_FIRST,
-    DST_OVERLAP_SECOND,
-    DST_OVERLAP_BOTH,
-};
-
-/* One occurrence of a rule; the same for every kind of rule. */
-struct firing {
-    bool found;                /* false: there is no further one, the rest is zero */
-    utc_us at;                 /* the instant */
-    struct local_time nominal; /* the local time it is known by, in the rule's zone */
-    int32_t offset_s;          /* the zone's offset at the instant */
-    bool offset_in_key;        /* both passes of an overlap fire: the key needs the offset */
-    bool utc_in_key;           /* interval: the key is the UTC instant, not a local time */
-};
+#define CRON_TEXT_MAX 256  /* bytes of an expression, with NUL */
+#define CRON_YEAR_MIN 1970 /* of the year field */
+#define CRON_YEAR_MAX 2199
 
 /* A compiled expression. Bit n of a set stands for the value n. */
 struct cron {
@@ -82,7 +56,8 @@ struct cron {
  * expression whose date never comes: "never fires"). */
 MUST_USE enum status cron_parse(const char *text, struct cron *ret_cron, struct error *err);
 
-/* Choose policies; AUTO stands for the class of the job, fixed or following the clock. */
+/* Choose policies. AUTO stands for the class of the job: AFTER and FIRST for fixed times, SKIP and
+ * BOTH for jobs that follow the clock. */
 void cron_set_policies(struct cron *c, enum dst_gap_policy gap, enum dst_overlap_policy overlap);
 bool dst_gap_policy_parse(const char *word, enum dst_gap_policy *ret_policy);
 bool dst_overlap_policy_parse(const char *word, enum dst_overlap_policy *ret_policy);
@@ -92,7 +67,8 @@ bool dst_overlap_policy_parse(const char *word, enum dst_overlap_policy *ret_pol
 struct firing cron_next(const struct cron *c, const struct zone *z, utc_us after);
 
 /* How many firings lie strictly between two instants, counted by days where the clock runs evenly:
- * work is in proportion to the days, not to the firings. `before` must be finite. Thread: any. */
+ * work is in proportion to the days, not to the firings, but for the hours about a change of the
+ * clock. `before` must be finite. Thread: any. */
 int64_t cron_count(const struct cron *c, const struct zone *z, utc_us after, utc_us before);
 
 /* The first nominal time at or after a local time, whatever the zone. False: there is none. */

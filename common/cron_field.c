@@ -60,6 +60,28 @@ static bool scan_number(const char **p, int *ret)
     return true;
 }
 
+/* L, W or # where it does not belong. */
+static enum status refuse_special(const struct item *it, char special)
+{
+    const struct cron_field *f = it->field;
+    bool nearest = special == 'W' || special == 'w';
+    char why[120];
+    if (f->kind == FIELD_DAY) {
+        return item_refuse(it, nearest ? "W stands behind a single day; write for example \"15W\""
+                                       : "L and # of a weekday belong to the day of week; write "
+                                         "\"L\" for the last day");
+    }
+    if (f->kind == FIELD_WEEKDAY) {
+        return item_refuse(it, nearest ? "W is only for the day of month; write for example \"1-5\""
+                                       : "L and # stand behind one weekday; write for example "
+                                         "\"5L\" or \"5#2\"");
+    }
+    (void)snprintf(why, sizeof why,
+                   "L, W and # are only for the day fields; write for example \"%d-%d\"", f->min,
+                   f->star_max);
+    return item_refuse(it, why);
+}
+
 static enum status refuse_word(const struct item *it, const char *word, size_t length)
 {
     char why[200];
@@ -73,9 +95,8 @@ static enum status refuse_word(const struct item *it, const char *word, size_t l
     if (length == 1 && (*word == 'H' || *word == 'h')) {
         return item_refuse(it, "H (a hashed value) is not part of the grammar; write a number");
     }
-    if (length == 1 && strchr("LWlw", *word) != NULL && f->kind != FIELD_DAY &&
-        f->kind != FIELD_WEEKDAY) {
-        return item_refuse(it, "L and W are only for the day fields; write a number");
+    if (length == 1 && strchr("LWlw", *word) != NULL) {
+        return refuse_special(it, *word);
     }
     (void)snprintf(why, sizeof why, "unknown word; write %d to %d%s", f->min, f->max,
                    f->kind == FIELD_MONTH     ? " or JAN to DEC"
@@ -89,16 +110,15 @@ static enum status refuse_rest(const struct item *it, const char *rest)
     switch (*rest) {
     case 'W':
     case 'w':
-        return item_refuse(it, "W stands behind one day of month, such as 15W; write a single day");
     case 'L':
     case 'l':
     case '#':
-        return item_refuse(it, "L and # stand behind one day of week; write for example 5L or 5#2");
+        return refuse_special(it, *rest);
     case '+':
         return item_refuse(it,
                            "+ may only be the first character of the day of week; write values");
     case '?':
-        return item_refuse(it, "? may only stand alone in a day field; write *");
+        return item_refuse(it, "? may only stand alone in a day field; write \"*\"");
     default:
         return item_refuse(it, "unexpected text; write values, ranges a-b, steps a-b/n or */n");
     }
@@ -142,17 +162,29 @@ static enum status scan_value(const struct item *it, const char **p, int *ret_va
     return STATUS_OK;
 }
 
+static bool step_is_good(const struct cron_field *f, int step)
+{
+    return step >= 1 && step <= f->star_max - f->min + 1;
+}
+
 /* "/n" at the end of an item, or nothing. */
 static enum status scan_step(const struct item *it, const char **p, int *ret_step)
 {
     const struct cron_field *f = it->field;
     int step = 1;
-    int range = f->star_max - f->min + 1;
     if (**p == '/') {
         (*p)++;
-        if (!scan_number(p, &step) || step < 1 || step > range) {
-            char why[100];
-            (void)snprintf(why, sizeof why, "the step is out of range; write /1 to /%d", range);
+        const char *number = *p;
+        if (!scan_number(p, &step) || !step_is_good(f, step)) {
+            char why[160];
+            char range[24];
+            (void)snprintf(range, sizeof range, "%d-%d", f->min, f->star_max);
+            /* The item again with a step that fits, unless it is absurdly long. */
+            bool star = it->text[0] == '*' || number - it->text > 20;
+            (void)snprintf(why, sizeof why,
+                           "the step is out of range; write /1 to /%d, such as \"%.*s/2\"",
+                           f->star_max - f->min + 1, star ? 24 : (int)(number - 1 - it->text),
+                           star ? range : it->text);
             return item_refuse(it, why);
         }
     }
@@ -166,19 +198,54 @@ static int range_begin(const struct cron_field *f, int low)
     return f->kind == FIELD_WEEKDAY && low == 7 ? 0 : low;
 }
 
-static enum status refuse_backwards(const struct item *it, int low, int high)
+/* The values that a wrapping range with a step names where it is allowed. */
+static void wrapped_write(const struct cron_field *f, int low, int high, int step, char *ret_text,
+                          size_t size)
+{
+    int values = f->star_max - f->min + 1;
+    size_t used = 0;
+    for (int v = low; v <= high + values && used < size; v += step) {
+        int value = v > f->star_max ? v - values : v;
+        used += (size_t)snprintf(ret_text + used, size - used, "%s%d", used > 0 ? "," : "", value);
+    }
+}
+
+/* `rest` follows the range: perhaps a step. */
+static enum status refuse_backwards(const struct item *it, int low, int high, const char *rest)
 {
     const struct cron_field *f = it->field;
-    char why[120];
+    char why[320];
+    char instead[240];
+    int step = 1;
+    const char *number = rest + 1;
+    bool stepped = *rest == '/' && scan_number(&number, &step) && step_is_good(f, step) && step > 1;
     if (range_begin(f, low) <= high) {
-        (void)snprintf(why, sizeof why, "the range runs backwards; write \"%d-%d\"",
-                       range_begin(f, low), high);
+        (void)snprintf(instead, sizeof instead, stepped ? "%d-%d/%d" : "%d-%d", range_begin(f, low),
+                       high, step);
+    } else if (f->kind == FIELD_YEAR) {
+        (void)snprintf(instead, sizeof instead, stepped ? "%d-%d/%d" : "%d-%d", high, low, step);
+    } else if (stepped) {
+        wrapped_write(f, low, high, step, instead, sizeof instead);
     } else if (f->kind == FIELD_WEEKDAY && high == 0) {
-        (void)snprintf(why, sizeof why, "the range runs backwards; write \"%d-7\"", low);
+        (void)snprintf(instead, sizeof instead, "%d-7", low);
     } else {
-        (void)snprintf(why, sizeof why, "the range runs backwards; write \"%d-%d,%d-%d\"", low,
-                       f->star_max, f->min, high);
+        (void)snprintf(instead, sizeof instead, "%d-%d,%d-%d", low, f->star_max, f->min, high);
     }
+    (void)snprintf(why, sizeof why, "the range runs backwards; write \"%s\"", instead);
+    return item_refuse(it, why);
+}
+
+/* v/n: a beginning and a step, which others read as v to the end. */
+static enum status refuse_open_range(const struct item *it, int low, const char *number)
+{
+    const struct cron_field *f = it->field;
+    int step = 1;
+    if (!scan_number(&number, &step) || !step_is_good(f, step)) {
+        step = 2;
+    }
+    char why[120];
+    (void)snprintf(why, sizeof why, "a step needs a range; write \"%d-%d/%d\"", range_begin(f, low),
+                   f->star_max, step);
     return item_refuse(it, why);
 }
 
@@ -199,10 +266,7 @@ static enum status item_parse_range(const struct item *it, struct cron_values *s
         }
         high = low;
         if (*p == '/') {
-            char why[120];
-            (void)snprintf(why, sizeof why, "a step needs a range; write \"%d-%d%s\"",
-                           range_begin(f, low), f->star_max, p);
-            return item_refuse(it, why);
+            return refuse_open_range(it, low, p + 1);
         }
         if (*p == '-') {
             p++;
@@ -212,7 +276,7 @@ static enum status item_parse_range(const struct item *it, struct cron_values *s
             }
         }
         if (high < low) {
-            return refuse_backwards(it, low, high);
+            return refuse_backwards(it, low, high, p);
         }
     }
     enum status s = scan_step(it, &p, &step);
@@ -248,17 +312,18 @@ static enum status item_parse_day(const struct item *it, bool *ret_taken)
         if (*p == '-') {
             p++;
             if (!scan_number(&p, &n) || *p != '\0' || n < 1 || n > 30) {
-                return item_refuse(it,
-                                   "write L-1 to L-30 for days before the last, L for the last");
+                return item_refuse(
+                    it, "write \"L-1\" to \"L-30\" for days before the last, or \"L\" for "
+                        "the last");
             }
             c->days_before_last |= (uint32_t)1 << n;
             return STATUS_OK;
         }
-        return item_refuse(it, "write L, L-1 to L-30 or LW");
+        return item_refuse(it, "write \"L\", \"L-1\" to \"L-30\" or \"LW\"");
     }
     if (scan_number(&p, &n) && (*p == 'W' || *p == 'w') && p[1] == '\0') {
         if (n < 1 || n > 31) {
-            return item_refuse(it, "the day is out of range; write 1W to 31W");
+            return item_refuse(it, "the day is out of range; write \"1W\" to \"31W\"");
         }
         c->nearest_weekdays |= (uint32_t)1 << n;
         return STATUS_OK;
@@ -275,7 +340,7 @@ static enum status item_parse_weekday(const struct item *it, bool *ret_taken)
     *ret_taken = true;
     if ((*p == 'L' || *p == 'l') && p[1] == '\0') {
         return item_refuse(it, "L alone is Saturday in one dialect and Sunday in another; write "
-                               "SAT or SUN, or 5L for the last Friday of the month");
+                               "\"SAT\" or \"SUN\", or \"5L\" for the last Friday of the month");
     }
     int weekday = 0;
     size_t letters = strcspn(p, "#");
@@ -297,7 +362,8 @@ static enum status item_parse_weekday(const struct item *it, bool *ret_taken)
         return STATUS_OK;
     }
     if (!hash || *p < '1' || *p > '5' || p[1] != '\0') {
-        return item_refuse(it, "write one weekday and which in the month: 5#1 to 5#5, or 5L");
+        return item_refuse(it, "write one weekday and which in the month: \"5#1\" to \"5#5\", or "
+                               "\"5L\" for the last");
     }
     c->nth_weekdays[*p - '1'] |= bit;
     return STATUS_OK;

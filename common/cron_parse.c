@@ -1,11 +1,11 @@
 #include "cron.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
 #include "cron_field.h"
-
-#define WORDS_MAX 8 /* one more than fields, to see that there are too many */
+#include "cron_words.h"
 
 static bool field_is_open(const struct cron_field *f)
 {
@@ -18,16 +18,34 @@ static bool field_has_stepped_star(const struct cron_field *f)
     return !field_is_open(f) && strchr(f->text, '*') != NULL;
 }
 
+/* A field's text with each "*" spelled out as the range it stands for. */
+static void stars_spell(const struct cron_field *f, char *ret_text, size_t size)
+{
+    size_t used = 0;
+    for (const char *p = f->text; *p != '\0' && used + 1 < size; p++) {
+        if (*p == '*') {
+            used += (size_t)snprintf(ret_text + used, size - used, "%d-%d", f->min, f->star_max);
+        } else {
+            ret_text[used++] = *p;
+            ret_text[used] = '\0';
+        }
+    }
+}
+
 /* "*"/n in one day field beside another restricted one: Vixie's cron wants both to match, others
  * either, and some the whole. */
 static enum status refuse_stepped_days(const struct cron_field *day,
                                        const struct cron_field *weekday, struct error *err)
 {
+    char days[CRON_TEXT_MAX];
+    char weekdays[CRON_TEXT_MAX];
+    stars_spell(day, days, sizeof days);
+    stars_spell(weekday, weekdays, sizeof weekdays);
     return error_set(err, STATUS_INVALID,
                      "day of month \"%s\" with day of week \"%s\": crons disagree about a * with "
-                     "a step beside another day field; write the values as a list, such as "
-                     "1,3,5, if either may match, or \"+%s\" as day of week if both must",
-                     day->text, weekday->text, weekday->text);
+                     "a step beside another day field; write \"%s\" as day of month and \"%s\" as "
+                     "day of week if either may match, or \"+%s\" as day of week if both must",
+                     day->text, weekday->text, days, weekdays, weekday->text);
 }
 
 static enum status days_parse(struct cron_field *day, struct cron_field *weekday, struct cron *c,
@@ -40,9 +58,10 @@ static enum status days_parse(struct cron_field *day, struct cron_field *weekday
     c->day_restricted = !field_is_open(day);
     c->weekday_restricted = !field_is_open(weekday);
     if (c->both_days && (!c->weekday_restricted || weekday->text[0] == '\0')) {
-        return error_set(err, STATUS_INVALID,
-                         "day of week \"+%s\": + needs weekdays behind it, such as +FRI",
-                         weekday->text);
+        return error_set(
+            err, STATUS_INVALID,
+            "day of week \"+%s\": + needs weekdays behind it; write for example \"+FRI\"",
+            weekday->text);
     }
     struct cron_values set;
     enum status s = STATUS_OK;
@@ -111,60 +130,21 @@ static enum status nickname_find(const char *word, const char **ret_text, struct
         }
     }
     if (strncasecmp(word, "@every", 6) == 0) {
-        return error_set(err, STATUS_INVALID,
-                         "nickname \"%s\": it is an interval, not a cron; write kind interval with "
-                         "a text such as \"5 minutes\"",
-                         word);
+        return error_set(
+            err, STATUS_INVALID,
+            "nickname \"%s\": it is an interval, not a cron; write it as kind interval "
+            "with a text such as 5 minutes",
+            word);
     }
     if (strcasecmp(word, "@reboot") == 0) {
         return error_set(err, STATUS_INVALID,
                          "nickname \"@reboot\": it is an event, not a time; write a time, such as "
                          "\"0 6 * * *\"");
     }
-    return error_set(
-        err, STATUS_INVALID,
-        "nickname \"%s\": unknown; write @yearly, @monthly, @weekly, @daily or @hourly", word);
-}
-
-/* Cut `text` into words in place. Returns their number, at most WORDS_MAX. */
-static int words_split(char *text, const char *words[WORDS_MAX])
-{
-    int count = 0;
-    for (char *p = text; count < WORDS_MAX;) {
-        while (*p == ' ' || *p == '\t') {
-            p++;
-        }
-        if (*p == '\0') {
-            break;
-        }
-        words[count++] = p;
-        while (*p != '\0' && *p != ' ' && *p != '\t') {
-            p++;
-        }
-        if (*p != '\0') {
-            *p++ = '\0';
-        }
-    }
-    return count;
-}
-
-static enum status text_check(const char *text, struct error *err)
-{
-    size_t length = strnlen(text, CRON_TEXT_MAX);
-    if (length >= CRON_TEXT_MAX) {
-        return error_set(err, STATUS_INVALID, "the expression is longer than %d bytes; shorten it",
-                         CRON_TEXT_MAX - 1);
-    }
-    for (size_t i = 0; i < length; i++) {
-        unsigned char ch = (unsigned char)text[i];
-        if (ch != '\t' && (ch < ' ' || ch > '~')) {
-            return error_set(err, STATUS_INVALID,
-                             "byte %zu of the expression (0x%02x) is no letter, digit or sign of "
-                             "the grammar; remove it",
-                             i + 1, ch);
-        }
-    }
-    return STATUS_OK;
+    return error_set(err, STATUS_INVALID,
+                     "nickname \"%s\": unknown; write \"@yearly\", \"@monthly\", \"@weekly\", "
+                     "\"@daily\" or \"@hourly\"",
+                     word);
 }
 
 static enum status refuse_word_count(int count, const char *first, struct error *err)
@@ -178,19 +158,39 @@ static enum status refuse_word_count(int count, const char *first, struct error 
     return error_set(err, STATUS_INVALID,
                      "%s%d fields; write 5 (minute hour day-of-month month day-of-week), 6 (second "
                      "first) or 7 (second first, year last)",
-                     count == WORDS_MAX ? "at least " : "", count);
+                     count == CRON_WORDS_MAX ? "at least " : "", count);
+}
+
+static enum status refuse_never(const struct cron_field fields[CRON_FIELDS_MAX],
+                                const struct cron *c, struct error *err)
+{
+    struct cron last = *c;
+    struct local_time first;
+    last.days = last.nearest_weekdays = 0;
+    last.last_weekday = false;
+    last.days_before_last = 1;
+    last.day_restricted = true;
+    bool remedy = cron_nominal_from(&last, (struct local_time){0}, &first);
+    return error_set(err, STATUS_INVALID,
+                     "never fires: no date has day of month \"%s\", month \"%s\", day of week "
+                     "\"%s%s\"%s%s%s; write %s",
+                     fields[FIELD_DAY].text, fields[FIELD_MONTH].text, c->both_days ? "+" : "",
+                     fields[FIELD_WEEKDAY].text, c->has_years ? " and year \"" : "",
+                     c->has_years ? fields[FIELD_YEAR].text : "", c->has_years ? "\"" : "",
+                     remedy ? "\"L\" as day of month for the last of the month"
+                            : "days that occur together");
 }
 
 enum status cron_parse(const char *text, struct cron *ret_cron, struct error *err)
 {
-    enum status s = text_check(text, err);
+    enum status s = cron_text_check(text, err);
     if (s != STATUS_OK) {
         return s;
     }
     char copy[CRON_TEXT_MAX];
-    const char *words[WORDS_MAX];
+    const char *words[CRON_WORDS_MAX];
     memcpy(copy, text, strlen(text) + 1);
-    int count = words_split(copy, words);
+    int count = cron_words_split(copy, words);
     if (count > 0 && words[0][0] == '@') {
         const char *long_text = NULL;
         s = nickname_find(count == 1 ? words[0] : text, &long_text, err);
@@ -198,7 +198,7 @@ enum status cron_parse(const char *text, struct cron *ret_cron, struct error *er
             return s;
         }
         memcpy(copy, long_text, strlen(long_text) + 1);
-        count = words_split(copy, words);
+        count = cron_words_split(copy, words);
     }
     if (count < 5 || count > CRON_FIELDS_MAX || strchr(words[0], '=') != NULL) {
         return refuse_word_count(count, count > 0 ? words[0] : "", err);
@@ -216,11 +216,7 @@ enum status cron_parse(const char *text, struct cron *ret_cron, struct error *er
     cron_set_policies(&c, DST_GAP_AUTO, DST_OVERLAP_AUTO);
     struct local_time first;
     if (!cron_nominal_from(&c, (struct local_time){0}, &first)) {
-        return error_set(err, STATUS_INVALID,
-                         "never fires: no date has day of month \"%s\", month \"%s\" and day of "
-                         "week \"%s\"; write a day that the month has, or L for its last",
-                         fields[FIELD_DAY].text, fields[FIELD_MONTH].text,
-                         fields[FIELD_WEEKDAY].text);
+        return refuse_never(fields, &c, err);
     }
     *ret_cron = c;
     return STATUS_OK;

@@ -2,84 +2,53 @@
 
 #include <string.h>
 
-#include "cron.h"
-#include "zone_file.h"
+#include "cron_notes.h"
+#include "cron_quartz.h"
+#include "cron_text.h"
+#include "next_arguments.h"
 
-/* The arguments, understood. */
-struct next_request {
+/* A rule, and its text in std. */
+struct next_cron {
     struct cron cron;
-    const struct zone *zone;
-    utc_us after;
-    long count;
+    char text[CRON_TEXT_MAX];
+    bool converted; /* it was given in another dialect */
 };
 
-static enum status require(const char *value, const char *option, const char *example,
-                           struct error *err)
+static enum status text_parse(const struct next_cron_arguments *a, struct next_cron *ret_cron,
+                              struct error *err)
 {
-    if (value != NULL) {
-        return STATUS_OK;
+    if (a->dialect == NULL || strcmp(a->dialect, "std") == 0) {
+        return cron_parse(a->cron, &ret_cron->cron, err);
     }
-    return error_set(err, STATUS_INVALID, "%s is needed; write for example %s %s", option, option,
-                     example);
-}
-
-static enum status count_parse(const char *text, long *ret_count, struct error *err)
-{
-    long count = 0;
-    size_t digits = strspn(text, "0123456789");
-    for (size_t i = 0; i < digits && count <= NEXT_COUNT_MAX; i++) {
-        count = count * 10 + (text[i] - '0');
-    }
-    if (text[digits] != '\0' || count < 1 || count > NEXT_COUNT_MAX) {
-        return error_set(err, STATUS_INVALID, "--count: write a number from 1 to %d",
-                         NEXT_COUNT_MAX);
-    }
-    *ret_count = count;
-    return STATUS_OK;
-}
-
-static enum status policies_parse(const struct next_cron_arguments *a, struct cron *c,
-                                  struct error *err)
-{
-    enum dst_gap_policy gap = DST_GAP_AUTO;
-    enum dst_overlap_policy overlap = DST_OVERLAP_AUTO;
-    if (a->dst_gap != NULL && !dst_gap_policy_parse(a->dst_gap, &gap)) {
-        return error_set(err, STATUS_INVALID, "--dst-gap: write auto, after, shift or skip");
-    }
-    if (a->dst_overlap != NULL && !dst_overlap_policy_parse(a->dst_overlap, &overlap)) {
-        return error_set(err, STATUS_INVALID, "--dst-overlap: write auto, first, second or both");
-    }
-    cron_set_policies(c, gap, overlap);
-    return STATUS_OK;
+    enum status s = cron_quartz_to_std(a->cron, ret_cron->text, err);
+    ret_cron->converted = s == STATUS_OK;
+    return s == STATUS_OK ? cron_parse(ret_cron->text, &ret_cron->cron, err) : s;
 }
 
 static enum status dialect_check(const char *dialect, struct error *err)
 {
-    if (dialect == NULL || strcmp(dialect, "std") == 0) {
+    if (dialect == NULL || strcmp(dialect, "std") == 0 || strcmp(dialect, "quartz") == 0) {
         return STATUS_OK;
     }
-    if (strcmp(dialect, "quartz") == 0) {
-        return error_set(err, STATUS_INVALID,
-                         "--dialect quartz is not supported yet; write the expression in std");
-    }
-    return error_set(err, STATUS_INVALID, "--dialect: write std");
+    return error_set(err, STATUS_INVALID, "--dialect: write std or quartz");
 }
 
-static enum status request_parse(const struct next_cron_arguments *a, struct next_request *r,
-                                 struct error *err)
+static enum status cron_arguments_parse(const struct next_cron_arguments *a,
+                                        struct next_cron *ret_cron, struct next_request *r,
+                                        struct error *err)
 {
-    enum status s = require(a->cron, "--cron", "\"30 6 * * 1-5\"", err);
+    enum status s = next_require(a->cron, "--cron", "\"30 6 * * 1-5\"", err);
     if (s == STATUS_OK) {
-        s = require(a->time_zone, "--time-zone", "Europe/Berlin", err);
+        s = next_require(a->time_zone, "--time-zone", "Europe/Berlin", err);
     }
     if (s == STATUS_OK) {
-        s = require(a->after, "--after", "2030-04-12T00:00:00Z", err);
+        s = next_require(a->after, "--after", "2030-04-12T00:00:00Z", err);
     }
     if (s == STATUS_OK) {
         s = dialect_check(a->dialect, err);
     }
     if (s == STATUS_OK) {
-        s = count_parse(a->count != NULL ? a->count : "1", &r->count, err);
+        s = next_count_parse(a->count, &r->count, err);
     }
     if (s != STATUS_OK) {
         return s;
@@ -88,64 +57,66 @@ static enum status request_parse(const struct next_cron_arguments *a, struct nex
     if (s != STATUS_OK) {
         return error_prefix(err, s, "--after");
     }
-    s = cron_parse(a->cron, &r->cron, err);
+    s = text_parse(a, ret_cron, err);
     if (s != STATUS_OK) {
         return error_prefix(err, s, "--cron");
     }
-    return policies_parse(a, &r->cron, err);
-}
-
-static void firings_print(const struct next_request *r, bool utc, FILE *out)
-{
-    utc_us after = r->after;
-    for (long i = 0; i < r->count; i++) {
-        struct firing f = cron_next(&r->cron, r->zone, after);
-        if (!f.found) {
-            return;
-        }
-        char text[RFC3339_TEXT_MAX];
-        if (utc) {
-            rfc3339_format_utc(f.at, text);
-        } else {
-            rfc3339_format(f.at, f.offset_s, text);
-        }
-        (void)fprintf(out, "%s\n", text);
-        after = f.at;
+    enum dst_gap_policy gap = DST_GAP_AUTO;
+    enum dst_overlap_policy overlap = DST_OVERLAP_AUTO;
+    s = next_policies_parse(a->dst_gap, a->dst_overlap, &gap, &overlap, err);
+    if (s == STATUS_OK) {
+        cron_set_policies(&ret_cron->cron, gap, overlap);
     }
+    return s;
 }
 
-static int fail(enum status s, const struct error *e, FILE *err)
+static struct firing next_of_cron(const void *rule, const struct zone *z, utc_us after)
 {
-    (void)fprintf(err, "reportctl next: %s\n", e->text);
-    return s == STATUS_INVALID ? 2 : 1;
+    const struct next_cron *c = rule;
+    return cron_next(&c->cron, z, after);
+}
+
+/* `text` begins in lower case. */
+static void sentence_print(const char *before, const char *text, FILE *out)
+{
+    char first = text[0] >= 'a' && text[0] <= 'z' ? (char)(text[0] - 'a' + 'A') : text[0];
+    (void)fprintf(out, "%s%c%s.\n", before, before[0] == '\0' ? first : text[0], text + 1);
+}
+
+static void explain_cron(const void *rule, const struct zone *z, utc_us after, FILE *out)
+{
+    const struct next_cron *c = rule;
+    char text[CRON_PLAIN_MAX];
+    struct cron_notes notes;
+    struct zone_change change;
+    cron_text_write(&c->cron, text);
+    (void)fputc('\n', out);
+    sentence_print("", text, out);
+    if (c->converted) {
+        (void)fprintf(out, "In dialect std: %s\n", c->text);
+    }
+    if (zone_change_after(z, utc_seconds(after), &change)) {
+        cron_text_write_policies(&c->cron, text);
+        sentence_print("", text, out);
+    }
+    cron_notes_make(&c->cron, z, after, &notes);
+    for (int i = 0; i < notes.count; i++) {
+        sentence_print("Note: ", notes.text[i], out);
+    }
 }
 
 int next_command_cron(const struct next_cron_arguments *arguments, FILE *out, FILE *err)
 {
-    struct next_request r = {.zone = NULL};
+    struct next_cron cron = {.converted = false};
+    struct next_request r = {.rule = &cron,
+                             .next = next_of_cron,
+                             .time_zone = arguments->time_zone,
+                             .utc = arguments->utc,
+                             .explain = arguments->explain ? explain_cron : NULL};
     struct error e = {.text = ""};
-    enum status s = request_parse(arguments, &r, &e);
+    enum status s = cron_arguments_parse(arguments, &cron, &r, &e);
     if (s != STATUS_OK) {
-        return fail(s, &e, err);
+        return next_fail(s, &e, err);
     }
-    struct zone_set *zones = NULL;
-    s = zone_set_open(NULL, &zones, &e);
-    if (s != STATUS_OK) {
-        return fail(STATUS_NOT_FOUND, &e, err);
-    }
-    s = zone_set_find(zones, arguments->time_zone, &r.zone, &e);
-    if (s != STATUS_OK) {
-        if (s == STATUS_INVALID) {
-            (void)error_prefix(&e, s, "--time-zone");
-        }
-        zone_set_close(zones);
-        return fail(s, &e, err);
-    }
-    firings_print(&r, arguments->utc, out);
-    zone_set_close(zones);
-    if (fflush(out) != 0 || ferror(out) != 0) {
-        (void)fprintf(err, "reportctl next: the output could not be written\n");
-        return 1;
-    }
-    return 0;
+    return next_print(&r, out, err);
 }

@@ -1,5 +1,6 @@
-/* Cron expressions: what is compiled, what is refused, and edges of the search. The golden cases
- * are in test_cron_cases.c, the walk over every minute in test_cron_walk.c. */
+/* Cron expressions: what is compiled, and edges of the search. What is refused is in
+ * test_cron_refusals.c, the golden cases in test_cron_cases.c, the walk over every minute in
+ * test_cron_walk.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,107 +106,6 @@ static void test_special_days_agree_with_a_calendar_that_asks_each_day(void **st
             t.s = (day + 1) * SECONDS_A_DAY;
         }
     }
-}
-
-static void check_refused(const char *text, const char *why)
-{
-    struct cron c;
-    memset(&c, 0x5a, sizeof c);
-    const struct cron untouched = c;
-    struct error err = {.text = ""};
-    enum status s = cron_parse(text, &c, &err);
-    if (s != STATUS_INVALID || strstr(err.text, why) == NULL || strchr(err.text, '\n') != NULL) {
-        fail_msg("\"%s\": %s \"%s\", wanted \"%s\"", text, status_name(s), err.text, why);
-    }
-    assert_memory_equal(&c, &untouched, sizeof c);
-}
-
-static const struct {
-    const char *text, *why;
-} REFUSALS[] = {
-    {"", "0 fields"},
-    {"   ", "0 fields"},
-    {"* * * *", "4 fields"},
-    {"5/15 * * * *", "write \"5-59/15\""},
-    {"0 6 * * 7-1", "day of week \"7-1\": the range runs backwards; write \"0-1\""},
-    {"0 6 * * 5-1", "day of week \"5-1\": the range runs backwards; write \"5-6,0-1\""},
-    {"0 6 * * 7/2", "day of week \"7/2\": a step needs a range; write \"0-6/2\""},
-    {"* 22-2 * * *", "hour \"22-2\": the range runs backwards; write \"22-23,0-2\""},
-    {"0 0 * * FRI-MON", "write \"5-6,0-1\""},
-    {"0 0 * * FRI-SUN", "write \"5-7\""},
-    {"0 0 25-5 * *", "write \"25-31,1-5\""},
-    {"*/61 * * * *", "/1 to /60"},
-    {"* */25 * * *", "/1 to /24"},
-    {"0 0 */32 * *", "/1 to /31"},
-    {"0 0 * */13 *", "/1 to /12"},
-    {"0 0 * * */8", "/1 to /7"},
-    {"*/ * * * *", "minute \"*/\""},
-    {"1- * * * *", "minute \"1-\""},
-    {"-1 * * * *", "minute \"-1\""},
-    {"1,,2 * * * *", "beside a comma"},
-    {",1 * * * *", "beside a comma"},
-    {"1, * * * *", "beside a comma"},
-    {"1.5 * * * *", "minute \"1.5\""},
-    {"99999999999999999999 * * * *", "out of range"},
-    {"0 0 1 APRIL *", "write \"APR\""},
-    {"0 0 * * FRIDAY", "write \"FRI\""},
-    {"0 0 * XYZ *", "JAN to DEC"},
-    {"0 0 * * FOOL", "SUN to SAT"},
-    {"JAN 0 * * *", "minute \"JAN\""},
-    {"L 0 * * *", "only for the day fields"},
-    {"0 0 L-0 * *", "L for the last"},
-    {"0 0 L-31 * *", "L-1 to L-30"},
-    {"0 0 LX * *", "write L"},
-    {"0 0 0W * *", "1W to 31W"},
-    {"0 0 32W * *", "1W to 31W"},
-    {"0 0 1-15W * *", "write a single day"},
-    {"0 0 * * 8L", "8 is out of range"},
-    {"0 0 * * 5#0", "5#1 to 5#5"},
-    {"0 0 * * 5#6", "5#1 to 5#5"},
-    {"0 0 * * 5#", "5#1 to 5#5"},
-    {"0 0 * * 1-5L", "5#1 to 5#5"},
-    {"0 0 * * #2", "day of week \"#2\""},
-    {"0 0 13 * +", "+ needs weekdays"},
-    {"0 0 13 * +*", "+ needs weekdays"},
-    {"0 0 13 * ++5", "+ may only be"},
-    {"0 0 13 * 1,+5", "+ may only be"},
-    {"0 0 +1 * *", "+ may only be"},
-    {"0 0 1 * */2", "a * with a step"},
-    {"0 0 */2 * 1", "\"+1\" as day of week if both must"},
-    {"0 0 *,5 * 1", "a * with a step"},
-    {"? * * * *", "minute \"?\""},
-    {"0 0 1,? * *", "day of month \"?\""},
-    {"0 0 0 1 1 * 1969", "1970 to 2199"},
-    {"0 0 0 1 1 * 2200", "1970 to 2199"},
-    {"H H * * *", "H (a hashed value)"},
-    {"@Weekly", "write it in lower case, \"@weekly\""},
-    {"@every 5m", "interval"},
-    {"@reboot", "event"},
-    {"@fortnightly", "unknown"},
-    {"@daily x", "unknown"},
-    {"CRON_TZ=UTC 0 0 * * *", "time zone"},
-    {"0 0 * * *\n", "byte 10"},
-    {"0 0 * * \xc3\xa9", "byte 9"},
-    {"0 0 30 2 *", "never fires"},
-    {"0 0 30-31 FEB *", "never fires"},
-    {"0 0 0 29 2 * 2025-2027", "never fires"},
-    {"0 0 1-7 * +1#2", "never fires"},
-    {"0 0 L-30 2,4 *", "never fires"},
-};
-
-static void test_a_refusal_names_the_field_and_what_to_write(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < sizeof REFUSALS / sizeof REFUSALS[0]; i++) {
-        check_refused(REFUSALS[i].text, REFUSALS[i].why);
-    }
-    char text[CRON_TEXT_MAX + 8];
-    memset(text, ' ', sizeof text);
-    memcpy(text, "0 0 * * *", 9);
-    text[sizeof text - 1] = '\0';
-    check_refused(text, "longer than 255 bytes");
-    text[CRON_TEXT_MAX - 1] = '\0';
-    (void)parse(text);
 }
 
 static void test_spellings_that_mean_the_same_compile_to_the_same(void **state)
@@ -369,7 +269,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_special_days_agree_with_a_calendar_that_asks_each_day),
-        cmocka_unit_test(test_a_refusal_names_the_field_and_what_to_write),
         cmocka_unit_test(test_spellings_that_mean_the_same_compile_to_the_same),
         cmocka_unit_test(test_next_is_strictly_after_to_the_microsecond),
         cmocka_unit_test(test_rare_dates_are_found_and_ended_years_end),
