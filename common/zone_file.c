@@ -2,20 +2,28 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "digest.h"
+
 struct zone_entry {
     char name[ZONE_NAME_MAX];
     struct zone *zone; /* NULL until asked for */
+    char digest[ZONE_DIGEST_MAX];
+    uint64_t mark; /* of the file that was looked at last, also when it was no good */
+    char *fault;   /* why that file was not taken; NULL: it was */
 };
 
 struct zone_set {
     char directory[ZONE_DIRECTORY_MAX];
+    char root[PATH_MAX]; /* the same without symbolic links */
     char version[TZDATA_VERSION_MAX];
+    uint64_t list_mark;
     size_t count;
     struct zone_entry entries[ZONE_SET_MAX]; /* in strcmp order */
 };
@@ -36,9 +44,35 @@ static enum status bytes_read_all(int fd, size_t size, char *to, struct error *e
     return STATUS_OK;
 }
 
-/* The whole of a regular file of at most `max` bytes, with a NUL behind it. */
-static enum status file_read(const char *path, size_t max, char **ret_bytes, size_t *ret_size,
-                             struct error *err)
+/* Which file stands at a path: by what a package or an editor cannot leave as it was. 0: none. */
+static uint64_t mark_of(const struct stat *st)
+{
+    const uint64_t facts[] = {
+        (uint64_t)st->st_dev,          (uint64_t)st->st_ino,          (uint64_t)st->st_size,
+        (uint64_t)st->st_mtim.tv_sec,  (uint64_t)st->st_mtim.tv_nsec, (uint64_t)st->st_ctim.tv_sec,
+        (uint64_t)st->st_ctim.tv_nsec,
+    };
+    uint64_t mark = 1469598103934665603U; /* FNV-1a, a word at a time */
+    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
+        mark = (mark ^ facts[i]) * 1099511628211U;
+    }
+    return mark != 0 ? mark : 1;
+}
+
+static uint64_t mark_at(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? mark_of(&st) : 0;
+}
+
+struct file {
+    char *bytes; /* with a NUL behind them */
+    size_t size;
+    uint64_t mark;
+};
+
+/* The whole of a regular file of at most `max` bytes. */
+static enum status file_read(const char *path, size_t max, struct file *ret_file, struct error *err)
 {
     /* O_NONBLOCK: a FIFO or device in the place of a zone must not hang the opener. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -62,8 +96,7 @@ static enum status file_read(const char *path, size_t max, char **ret_bytes, siz
         return error_prefix(err, s, "%s", path);
     }
     bytes[st.st_size] = '\0';
-    *ret_bytes = bytes;
-    *ret_size = (size_t)st.st_size;
+    *ret_file = (struct file){.bytes = bytes, .size = (size_t)st.st_size, .mark = mark_of(&st)};
     return STATUS_OK;
 }
 
@@ -157,6 +190,26 @@ static enum status list_parse(struct zone_set *set, const char *text, struct err
     return STATUS_OK;
 }
 
+static enum status list_load(struct zone_set *set, struct error *err)
+{
+    char path[ZONE_DIRECTORY_MAX + ZONE_NAME_MAX];
+    struct file list = {.bytes = NULL};
+    (void)snprintf(path, sizeof path, "%s/tzdata.zi", set->directory);
+    enum status s = file_read(path, ZONE_LIST_MAX_BYTES, &list, err);
+    if (s == STATUS_NOT_FOUND) {
+        return error_prefix(err, s, "no list of time zones (install tzdata, or set RS_TZDIR)");
+    }
+    if (s == STATUS_OK) {
+        set->list_mark = list.mark;
+        s = list_parse(set, list.bytes, err);
+        if (s != STATUS_OK) {
+            (void)error_prefix(err, s, "%s", path);
+        }
+    }
+    free(list.bytes);
+    return s;
+}
+
 enum status zone_set_open(const char *directory, struct zone_set **ret_set, struct error *err)
 {
     const char *chosen = directory != NULL ? directory : getenv("RS_TZDIR");
@@ -165,25 +218,17 @@ enum status zone_set_open(const char *directory, struct zone_set **ret_set, stru
     if (set == NULL) {
         return error_set(err, STATUS_FULL, "time zones: out of memory");
     }
-    char path[ZONE_DIRECTORY_MAX + ZONE_NAME_MAX];
     int n = snprintf(set->directory, sizeof set->directory, "%s", chosen);
     if (n < 0 || (size_t)n >= sizeof set->directory) {
         zone_set_close(set);
         return error_set(err, STATUS_INVALID, "the path of the time zone directory is too long");
     }
-    (void)snprintf(path, sizeof path, "%s/tzdata.zi", set->directory);
-    char *text = NULL;
-    size_t size = 0;
-    enum status s = file_read(path, ZONE_LIST_MAX_BYTES, &text, &size, err);
-    if (s == STATUS_NOT_FOUND) {
-        (void)error_prefix(err, s, "no list of time zones (install tzdata, or set RS_TZDIR)");
-    } else if (s == STATUS_OK) {
-        s = list_parse(set, text, err);
-        if (s != STATUS_OK) {
-            (void)error_prefix(err, s, "%s", path);
+    enum status s = list_load(set, err);
+    if (s == STATUS_OK) {
+        if (realpath(set->directory, set->root) == NULL) {
+            s = error_set(err, STATUS_NOT_FOUND, "%s: %s", set->directory, strerror(errno));
         }
     }
-    free(text);
     if (s != STATUS_OK) {
         zone_set_close(set);
         return s;
@@ -199,6 +244,7 @@ void zone_set_close(struct zone_set *set)
     }
     for (size_t i = 0; i < set->count; i++) {
         zone_free(set->entries[i].zone);
+        free(set->entries[i].fault);
     }
     free(set);
 }
@@ -237,13 +283,41 @@ static enum status name_refuse(const struct zone_set *set, const char *name, str
                      shown, set->version, set->directory);
 }
 
+static void entry_path(const struct zone_set *set, const char *name,
+                       char ret_path[ZONE_DIRECTORY_MAX + ZONE_NAME_MAX])
+{
+    (void)snprintf(ret_path, ZONE_DIRECTORY_MAX + ZONE_NAME_MAX, "%s/%s", set->directory, name);
+}
+
+/* A listed name may be a symbolic link to another, and nothing else: what lies elsewhere is not
+ * part of the data that the list's version names, and is not watched. */
+static enum status path_confine(const struct zone_set *set, const char *path, struct error *err)
+{
+    size_t n = strlen(set->root);
+    char real[PATH_MAX];
+    if (realpath(path, real) == NULL) {
+        return error_set(err, STATUS_NOT_FOUND, "%s: %s", path, strerror(errno));
+    }
+    if (strncmp(real, set->root, n) != 0 || (real[n] != '/' && n > 1)) {
+        return error_set(err, STATUS_INVALID,
+                         "%s: it is a symbolic link out of the directory, to %s; copy the file",
+                         path, real);
+    }
+    return STATUS_OK;
+}
+
+/* The entry is changed after OK only. */
 static enum status entry_load(const struct zone_set *set, struct zone_entry *e, struct error *err)
 {
     char path[ZONE_DIRECTORY_MAX + ZONE_NAME_MAX];
-    (void)snprintf(path, sizeof path, "%s/%s", set->directory, e->name);
-    char *bytes = NULL;
-    size_t size = 0;
-    enum status s = file_read(path, ZONE_FILE_MAX_BYTES, &bytes, &size, err);
+    char digest[DIGEST_TEXT_MAX];
+    struct file file = {.bytes = NULL};
+    struct zone *zone = NULL;
+    entry_path(set, e->name, path);
+    enum status s = path_confine(set, path, err);
+    if (s == STATUS_OK) {
+        s = file_read(path, ZONE_FILE_MAX_BYTES, &file, err);
+    }
     if (s == STATUS_NOT_FOUND) {
         return error_prefix(err, s,
                             "time zone %s is listed but not installed (tzdata-legacy has it on "
@@ -251,17 +325,26 @@ static enum status entry_load(const struct zone_set *set, struct zone_entry *e, 
                             e->name);
     }
     if (s == STATUS_OK) {
-        s = zone_parse(e->name, (const unsigned char *)bytes, size, &e->zone, err);
+        s = zone_parse(e->name, (const unsigned char *)file.bytes, file.size, &zone, err);
+        if (s == STATUS_OK) {
+            s = digest_memory(file.bytes, file.size, digest);
+        }
         if (s != STATUS_OK) {
             (void)error_prefix(err, s, "%s", path);
         }
     }
-    free(bytes);
+    if (s == STATUS_OK) {
+        e->zone = zone;
+        e->mark = file.mark;
+        memcpy(e->digest, digest, sizeof e->digest - 1);
+    } else {
+        zone_free(zone);
+    }
+    free(file.bytes);
     return s == STATUS_INVALID ? STATUS_CORRUPT : s;
 }
 
-enum status zone_set_find(struct zone_set *set, const char *name, const struct zone **ret_zone,
-                          struct error *err)
+static struct zone_entry *entry_find(struct zone_set *set, const char *name)
 {
     size_t low = 0;
     size_t high = set->count;
@@ -269,12 +352,7 @@ enum status zone_set_find(struct zone_set *set, const char *name, const struct z
         size_t middle = low + (high - low) / 2;
         int order = strcmp(name, set->entries[middle].name);
         if (order == 0) {
-            struct zone_entry *e = &set->entries[middle];
-            enum status s = e->zone != NULL ? STATUS_OK : entry_load(set, e, err);
-            if (s == STATUS_OK) {
-                *ret_zone = e->zone;
-            }
-            return s;
+            return &set->entries[middle];
         }
         if (order < 0) {
             high = middle;
@@ -282,7 +360,115 @@ enum status zone_set_find(struct zone_set *set, const char *name, const struct z
             low = middle + 1;
         }
     }
-    return name_refuse(set, name, err);
+    return NULL;
+}
+
+enum status zone_set_find(struct zone_set *set, const char *name, const struct zone **ret_zone,
+                          struct error *err)
+{
+    struct zone_entry *e = entry_find(set, name);
+    if (e == NULL) {
+        return name_refuse(set, name, err);
+    }
+    enum status s = e->zone != NULL ? STATUS_OK : entry_load(set, e, err);
+    if (s == STATUS_OK) {
+        *ret_zone = e->zone;
+    }
+    return s;
+}
+
+const char *zone_set_digest(struct zone_set *set, const char *name)
+{
+    static const char unread[ZONE_DIGEST_MAX] = "";
+    const struct zone_entry *e = entry_find(set, name);
+    return e != NULL && e->zone != NULL ? e->digest : unread;
+}
+
+bool zone_set_is_current(const struct zone_set *set, uint64_t *ret_mark)
+{
+    char path[ZONE_DIRECTORY_MAX + ZONE_NAME_MAX];
+    entry_path(set, "tzdata.zi", path);
+    uint64_t mark = mark_at(path);
+    bool current = mark == set->list_mark;
+    uint64_t all = mark;
+    for (size_t i = 0; i < set->count; i++) {
+        const struct zone_entry *e = &set->entries[i];
+        if (e->zone != NULL) {
+            entry_path(set, e->name, path);
+            mark = mark_at(path);
+            current = current && mark == e->mark;
+            all = (all ^ mark) * 1099511628211U;
+        }
+    }
+    *ret_mark = all;
+    return current;
+}
+
+/* What the present file has is no good, or there is none, or no such name: the old table goes on
+ * counting. */
+static bool entry_keep(struct zone_set *set, struct zone_entry *old, const struct error *why)
+{
+    char path[ZONE_DIRECTORY_MAX + ZONE_NAME_MAX];
+    struct zone_entry *e = entry_find(set, old->name);
+    if (e == NULL) {
+        if (set->count == ZONE_SET_MAX) {
+            return false;
+        }
+        e = &set->entries[set->count];
+        memset(e, 0, sizeof *e);
+        memcpy(e->name, old->name, sizeof e->name);
+    }
+    entry_path(set, old->name, path);
+    char *fault = strdup(why->text);
+    if (fault == NULL) {
+        return false;
+    }
+    e->fault = fault;
+    e->mark = mark_at(path);
+    memcpy(e->digest, old->digest, sizeof e->digest);
+    e->zone = old->zone;
+    old->zone = NULL;
+    if (e == &set->entries[set->count]) {
+        set->count++;
+        qsort(set->entries, set->count, sizeof set->entries[0], entry_compare);
+    }
+    return true;
+}
+
+enum status zone_set_reload(struct zone_set *old, struct zone_set **ret_set, struct error *err)
+{
+    struct zone_set *set = NULL;
+    struct error why = {.text = ""};
+    enum status s = zone_set_open(old->directory, &set, err);
+    /* Those that fail come last: nothing is taken from the old set before all else is well. */
+    for (int keep = 0; s == STATUS_OK && keep < 2; keep++) {
+        for (size_t i = 0; s == STATUS_OK && i < old->count; i++) {
+            struct zone_entry *was = &old->entries[i];
+            const struct zone *zone = NULL;
+            enum status found =
+                was->zone == NULL ? STATUS_OK : zone_set_find(set, was->name, &zone, &why);
+            if (found == STATUS_FULL || found == STATUS_FATAL) {
+                s = error_set(err, STATUS_FULL, "time zones: out of memory");
+            } else if (found != STATUS_OK && keep == 1 && !entry_keep(set, was, &why)) {
+                s = error_set(err, STATUS_FULL, "time zones: out of memory");
+            }
+        }
+    }
+    if (s != STATUS_OK) {
+        zone_set_close(set);
+        return s;
+    }
+    *ret_set = set;
+    return STATUS_OK;
+}
+
+struct zone_facts zone_set_facts(const struct zone_set *set, size_t index)
+{
+    const struct zone_entry *e = &set->entries[index];
+    return (struct zone_facts){.name = e->name,
+                               .zone = e->zone,
+                               .digest = e->digest,
+                               .fault = e->fault != NULL ? e->fault : ""};
 }
 
 const char *zone_set_version(const struct zone_set *set)

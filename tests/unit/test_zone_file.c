@@ -250,6 +250,34 @@ static void test_a_file_cut_off_at_any_byte_is_refused(void **state)
     }
 }
 
+/* Each of the six counts of either header, as large as it can be and one too large. */
+static void test_counts_beyond_the_file_are_refused(void **state)
+{
+    (void)state;
+    const struct sketch sketch = {.version = '2', .type_count = 1, .footer = "\nXYZ0\n"};
+    static const uint32_t counts[] = {0xffffffff, 0x80000000, 0x7fffffff, 0x15555556, 1000};
+    unsigned char good[1024];
+    size_t size = sketch_write(&sketch, good);
+    for (size_t header = 20; header <= 20 + 51; header += 51) {
+        for (size_t field = 0; field < 6; field++) {
+            for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+                unsigned char *bytes = malloc(size);
+                assert_non_null(bytes);
+                memcpy(bytes, good, size);
+                unsigned char *p = bytes + header + field * 4;
+                put_u32(&p, counts[i]);
+                struct zone *z = NULL;
+                struct error err = {.text = ""};
+                if (zone_parse("Test/Counts", bytes, size, &z, &err) != STATUS_INVALID ||
+                    strstr(err.text, "cut off") == NULL) {
+                    fail_msg("%zu.%zu = %u: \"%s\"", header, field, counts[i], err.text);
+                }
+                free(bytes);
+            }
+        }
+    }
+}
+
 static void test_damaged_bytes_never_do_harm(void **state)
 {
     (void)state;
@@ -411,6 +439,7 @@ int main(void)
         cmocka_unit_test(test_footers_that_are_no_rule_are_refused),
         cmocka_unit_test(test_footers_of_every_form_are_followed_for_ever),
         cmocka_unit_test(test_a_file_cut_off_at_any_byte_is_refused),
+        cmocka_unit_test(test_counts_beyond_the_file_are_refused),
         cmocka_unit_test(test_damaged_bytes_never_do_harm),
         cmocka_unit_test(test_only_listed_names_are_zones),
         cmocka_unit_test(test_links_keep_their_names_and_tables_are_read_once),
