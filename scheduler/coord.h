@@ -114,8 +114,15 @@ MUST_USE enum status coord_read_mark(struct coord *coord, unsigned scope);
  * Returns: OK, FULL (the next one will do). */
 MUST_USE enum status coord_write_mark(struct coord *coord, unsigned scope, const char *mark);
 
-/* The lease of the session. Borrowed until coord_free. Thread: any. */
+/* The lease of the session: it says that this process is connected, and lets nobody decide
+ * anything. Borrowed until coord_free. Thread: any. */
 const struct lease *coord_lease(const struct coord *coord);
+
+/* The lease of one scope, by which its work is decided: the session's, while its candidate node is
+ * one of this session; none otherwise. A scope whose thread was held up while the session ended and
+ * another one came has none until it has asked to enroll again (I8). Borrowed until coord_free.
+ * Thread: any. */
+const struct lease *coord_scope_lease(const struct coord *coord, unsigned scope);
 
 /* When the coordination thread last made a turn of its loop; it does at least every second.
  * Closing a black-holed session may keep it for about 5 s. Thread: any. */

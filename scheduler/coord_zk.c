@@ -210,7 +210,7 @@ static void *coord_run(void *argument)
             log_event(LOG_LEVEL_ERROR, "coordination thread cannot poll", "errno=%d", errno);
         }
     }
-    lease_set(&c->lease, (instant){0});
+    session_lease_set(c, (instant){0});
     life_end_session(c);
     return NULL;
 }
@@ -357,6 +357,11 @@ enum status coord_ask_root(struct coord *coord, unsigned scope, const char *inst
 const struct lease *coord_lease(const struct coord *coord)
 {
     return &coord->lease;
+}
+
+const struct lease *coord_scope_lease(const struct coord *coord, unsigned scope)
+{
+    return &coord->seats[scope].lease;
 }
 
 instant coord_last_turn(const struct coord *coord)

@@ -97,6 +97,7 @@ struct seat {
     struct inbox *events;
     bool overflow; /* an event was lost: SESSION_LOST and SESSION_UP are owed */
 
+    struct lease lease; /* any thread reads; the session's while SEAT_IN */
     enum seat_step step;
     uint32_t attempt;
     bool leaving;     /* withdraw as soon as it is known what there is */
@@ -198,6 +199,9 @@ void session_on_reply(struct coord *c, const struct op *op, const struct zk_mess
                       instant now);
 /* Give the session up: the scopes are told, nodes go with it, a new one follows after a backoff. */
 void session_abandon(struct coord *c, const char *why, instant now);
+
+/* The lease of the session, and of each scope whose node is one of it. */
+void session_lease_set(struct coord *c, instant until);
 void session_setup_again(struct coord *c); /* a parent or the member node is missing */
 
 /* coord_zk_life.c */

@@ -23,7 +23,26 @@ void seat_tell(struct coord *c, unsigned scope, enum coord_event_type type, cons
     coord_tell(c, scope, &e);
 }
 
+/* A scope decides by its own lease, which it has only while its node is one of this session: its
+ * thread may still be at the work of a session that ended when the next one is up (I8). */
+void session_lease_set(struct coord *c, instant until)
+{
+    lease_set(&c->lease, until);
+    for (unsigned i = 0; i < c->seat_count; i++) {
+        struct seat *seat = &c->seats[i];
+        bool in = seat->step == SEAT_IN || MUTANT("lease_of_any_session");
+        lease_set(&seat->lease, in ? until : (instant){0});
+    }
+}
+
 static void leave(struct coord *c, unsigned scope);
+
+/* Out of the line: nothing more is decided. */
+static void become_empty(struct seat *seat)
+{
+    seat->step = SEAT_EMPTY;
+    lease_set(&seat->lease, (instant){0});
+}
 
 static void become_in(struct coord *c, unsigned scope, const struct candidate *own)
 {
@@ -37,6 +56,7 @@ static void become_in(struct coord *c, unsigned scope, const struct candidate *o
         leave(c, scope);
         return;
     }
+    lease_set(&seat->lease, lease_until(&c->lease));
     seat_tell(c, scope, COORD_ENROLLED, seat->own.name);
     list_start(c, scope);
 }
@@ -44,7 +64,7 @@ static void become_in(struct coord *c, unsigned scope, const struct candidate *o
 static void fail_enroll(struct coord *c, unsigned scope, const char *why)
 {
     struct seat *seat = &c->seats[scope];
-    seat->step = SEAT_EMPTY;
+    become_empty(seat);
     if (!seat->leaving) {
         seat_tell(c, scope, COORD_ENROLL_FAILED, why);
     }
@@ -105,7 +125,7 @@ void seat_enroll(struct coord *c, unsigned scope, uint32_t attempt)
     struct seat *seat = &c->seats[scope];
     if (seat->step == SEAT_IN) {
         seat_doom(c, scope, seat->own.name); /* one node, one activation */
-        seat->step = SEAT_EMPTY;
+        become_empty(seat);
     }
     if (seat->step != SEAT_EMPTY) {
         seat->leaving = true;
@@ -129,7 +149,7 @@ static void leave(struct coord *c, unsigned scope)
     if (seat->step == SEAT_IN) {
         mark_leave(c, scope);
         seat_doom(c, scope, seat->own.name);
-        seat->step = SEAT_EMPTY;
+        become_empty(seat);
     }
     seat->leaving = seat->step != SEAT_EMPTY;
 }
@@ -201,7 +221,7 @@ static void on_created(struct coord *c, unsigned scope, const struct zk_message 
 
 void seat_reset(struct seat *seat)
 {
-    seat->step = SEAT_EMPTY;
+    become_empty(seat);
     seat->leaving = seat->enroll_next = seat->announce = false;
     seat->list = SEAT_LIST_IDLE;
     seat->list_again = false;

@@ -31,7 +31,7 @@ void session_abandon(struct coord *c, const char *why, instant now)
     /* Order matters (I8, I11): no lease, then the scopes and whoever cancels their statements,
      * and only then the close that lets a successor in. What still runs in the database after
      * that is what the establish barrier covers. */
-    lease_set(&c->lease, (instant){0});
+    session_lease_set(c, (instant){0});
     c->phase = PHASE_NONE;
     coord_tell_all(c, COORD_SESSION_LOST, why);
     zk_client_close(c->client);
@@ -260,7 +260,7 @@ static void on_heartbeat(struct coord *c, const struct op *op, const struct zk_m
               c->session, op->sent_at.ns, now.ns, c->negotiated_ms);
     switch (c->phase) {
     case PHASE_SETUP:
-        lease_set(&c->lease, until);
+        session_lease_set(c, until);
         become_ready(c);
         return;
     case PHASE_CONFIRMING:
@@ -270,11 +270,11 @@ static void on_heartbeat(struct coord *c, const struct op *op, const struct zk_m
             session_abandon(c, "confirmed only after the lease had run out", now);
             return;
         }
-        lease_set(&c->lease, until);
+        session_lease_set(c, until);
         become_resumed(c);
         return;
     case PHASE_READY:
-        lease_set(&c->lease, instant_max(until, lease_until(&c->lease)));
+        session_lease_set(c, instant_max(until, lease_until(&c->lease)));
         return;
     case PHASE_NONE:
     case PHASE_OPENING:
@@ -322,7 +322,7 @@ static void on_disconnected(struct coord *c, instant now)
     if (c->phase == PHASE_READY || c->phase == PHASE_CONFIRMING) {
         if (c->phase == PHASE_READY && !MUTANT("leads_on_when_cut")) {
             c->lease_before = lease_until(&c->lease);
-            lease_set(&c->lease, (instant){0});
+            session_lease_set(c, (instant){0});
             log_event(LOG_LEVEL_WARN, "session suspended", "session=%u at_ns=%" PRId64, c->session,
                       clock_now().ns);
             coord_tell_all(c, COORD_SUSPENDED, "");

@@ -2,7 +2,8 @@
  *
  * The deadline is efficiency, the fence is safety, re-listing and retry are liveness: a process
  * that is stopped between decision and send is caught by the fence, not by this. One lease a
- * session; written by the coordination thread, read by scope and relay threads before each step. */
+ * scope and session: a scope has none between the end of its session and its node in the next one.
+ * Written by the coordination thread, read by scope and relay threads before each step. */
 #ifndef RS_LEASE_H
 #define RS_LEASE_H
 

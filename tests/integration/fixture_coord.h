@@ -54,12 +54,12 @@ struct operator_link;
 struct operator_link *operator_connect(void);
 /* Take part in what an identity may do; "user:password". */
 void operator_identify(struct operator_link *o, const char *digest);
-/* May others than the node's identity change it? */
+/* May others than the node's identity change it? As it is now, whichever server is asked. */
 bool operator_sees_open(struct operator_link *o, const char *path);
 enum zk_answer operator_write(struct operator_link *o, const char *path);
 enum zk_answer operator_delete(struct operator_link *o, const char *path);
 enum zk_answer operator_create(struct operator_link *o, const char *path);
-/* How many children; -1 when there is no such node. */
+/* How many children there are now, whichever server is asked; -1 when there is no such node. */
 int operator_count(struct operator_link *o, const char *path);
 void operator_leave(struct operator_link *o);
 

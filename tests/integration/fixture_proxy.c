@@ -27,6 +27,7 @@ struct proxy {
     pthread_t thread;
     atomic_int mode, used; /* used: by the thread's present turn */
     atomic_bool cut, stop;
+    _Atomic(const char *) marker; /* NULL: none is waited for */
     struct pair pairs[PAIRS_MAX];
 };
 
@@ -64,14 +65,30 @@ static void accept_one(struct proxy *p)
     (void)close(client);
 }
 
-static bool move_bytes(int from, int to, bool deliver)
+static bool move_answer(const struct pair *pair, bool deliver)
 {
     char buffer[16384];
-    ssize_t n = read(from, buffer, sizeof buffer);
+    ssize_t n = read(pair->server, buffer, sizeof buffer);
     if (n <= 0) {
         return false;
     }
-    return !deliver || send(to, buffer, (size_t)n, MSG_NOSIGNAL) == n;
+    return !deliver || send(pair->client, buffer, (size_t)n, MSG_NOSIGNAL) == n;
+}
+
+static bool move_request(struct proxy *p, const struct pair *pair)
+{
+    char buffer[16384];
+    ssize_t n = read(pair->client, buffer, sizeof buffer);
+    if (n <= 0) {
+        return false;
+    }
+    const char *marker = atomic_load(&p->marker);
+    if (marker != NULL && memmem(buffer, (size_t)n, marker, strlen(marker)) != NULL) {
+        /* Before it is sent: no answer can be faster. */
+        atomic_store(&p->marker, NULL);
+        atomic_store(&p->mode, PROXY_DEAF);
+    }
+    return send(pair->server, buffer, (size_t)n, MSG_NOSIGNAL) == n;
 }
 
 static void serve(struct proxy *p)
@@ -93,10 +110,11 @@ static void serve(struct proxy *p)
         struct pair *pair = &p->pairs[i];
         bool good = true;
         if (fds[1 + 2 * i].revents != 0) {
-            good = move_bytes(pair->client, pair->server, true);
+            good = move_request(p, pair);
         }
         if (good && fds[2 + 2 * i].revents != 0) {
-            good = move_bytes(pair->server, pair->client, mode != PROXY_DEAF);
+            /* Read again: a request of this turn may have made it deaf. */
+            good = move_answer(pair, atomic_load(&p->mode) != PROXY_DEAF);
         }
         if (!good) {
             close_pair(pair);
@@ -159,6 +177,16 @@ void proxy_set(struct proxy *p, enum proxy_mode mode)
     while (atomic_load(&p->used) != (int)mode) { /* a turn takes LOOK_MS at most */
         (void)poll(NULL, 0, 1);
     }
+}
+
+void proxy_deafen_at(struct proxy *p, const char *marker)
+{
+    atomic_store(&p->marker, marker);
+}
+
+bool proxy_is_deaf(const struct proxy *p)
+{
+    return atomic_load(&p->mode) == PROXY_DEAF;
 }
 
 void proxy_cut(struct proxy *p)

@@ -7,7 +7,7 @@
 #include "fixture_database.h"
 #include "scope.h"
 
-#define SOON_MS 8000
+#define SOON_MS 20000
 
 struct replica {
     bool running;

@@ -17,7 +17,7 @@
 #include "fixture_proxy.h"
 #include "log.h"
 
-#define SOON_MS 3000
+#define SOON_MS 15000
 #define UP_MS   15000
 
 static const char ours[] = "reports:right-hush";

@@ -13,7 +13,7 @@
 #include "fixture_database.h"
 #include "log.h"
 
-#define SOON_MS 5000
+#define SOON_MS 15000
 
 static const char first_job[] = "01890000-0001-7000-8000-000000000000";
 static const char second_job[] = "01890000-0002-7000-8000-000000000000";

@@ -232,6 +232,13 @@ static void judge_decision(struct checker *c, const struct fact *f)
               n->disconnected ? "ended with the connection; it was until" : "ended at",
               n->deadline_us == HISTORY_NONE ? 0 : n->deadline_us);
     }
+    const struct candidate_row *own = candidate_find(c, f->scope, f->generation);
+    if (f->op != OP_RELEASE_FENCE && f->op != OP_TERMINATE_OLDER && own != NULL &&
+        n->session != 0 && own->session != n->session && f->node_us >= n->session_since_us) {
+        blame(c, "I8",
+              "node %d decides %s for generation %" PRId64 " of a session that it has no more",
+              f->node, call_op_name(f->op), f->generation);
+    }
     if (is_leaders(f->op) && f->op != OP_REGISTER &&
         n->scopes[f->scope].fenced[is_relays(f->op)] == f->generation) {
         blame(c, "I1", "node %d goes on with %s although generation %" PRId64 " was refused",
@@ -322,6 +329,7 @@ static void node_fact(struct checker *c, const struct fact *f)
         n->woke_us = f->at_us;
     } else if (f->kind == FACT_SESSION_UP) {
         n->session = f->session;
+        n->session_since_us = f->node_us;
         n->deadline_us = HISTORY_NONE;
         n->disconnected = n->lapsed = false;
     } else if (f->kind == FACT_SESSION_LOST) {

@@ -140,9 +140,9 @@ struct node {
     bool paused;     /* or woke at woke_us, true time: it has not been able to react yet */
     int64_t woke_us; /* HISTORY_NONE: it was never stopped */
     bool lapsed;     /* the connection came back, and by then the lease before it had run out */
-    int64_t disconnected_us; /* node clock; when `disconnected` */
-    int64_t session;
-    int64_t deadline_us; /* node clock; HISTORY_NONE: no lease */
+    int64_t disconnected_us;           /* node clock; when `disconnected` */
+    int64_t session, session_since_us; /* 0: none; node clock: since when */
+    int64_t deadline_us;               /* node clock; HISTORY_NONE: no lease */
     struct beat beats[BEATS_MAX];
     size_t beat_count; /* ever; the ring holds the last ones */
     struct {

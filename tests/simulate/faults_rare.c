@@ -1,6 +1,7 @@
 /* Faults at an instant: a statement that runs on after its client has given it up and repeated it,
- * a clock that goes back between what a planner has read and what it writes, a leader that is
- * stopped between its last look at the lease and the sending of its establish. */
+ * a clock that goes back between what a planner has read and what it writes, or there and back
+ * between two looks of the leader, a leader that is stopped between its last look at the lease and
+ * the sending of its establish. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +14,12 @@
 
 #define STREAM          546 /* chosen so that the seeds which had shown bugs before stayed as they were */
 #define SEEDS_PER_MILLE 350
+
+#define CLOCK_STREAM          716 /* likewise */
+#define CLOCK_SEEDS_PER_MILLE 150
+
+#define SESSION_STREAM          905 /* likewise */
+#define SESSION_SEEDS_PER_MILLE 150
 
 static void hold_up_plan(struct fault *f)
 {
@@ -71,14 +78,19 @@ static void on_cut(void *context, uint64_t number)
     world.cut[number][SERVICE_ZOOKEEPER] = CUT_TO | CUT_FROM;
 }
 
-static void on_dropped(void *context, uint64_t number)
+static void drop_clients(int node)
 {
-    (void)context;
     for (struct zk_client *c = zk.clients; c != NULL; c = c->next) {
-        if (c->process->node == (int)number) {
+        if (c->process->node == node) {
             zk_drop_client(c);
         }
     }
+}
+
+static void on_dropped(void *context, uint64_t number)
+{
+    (void)context;
+    drop_clients((int)number);
     kernel_in(KERNEL_MS, on_cut, NULL, number); /* it has seen the end of the connection by then */
 }
 
@@ -133,20 +145,99 @@ static const struct fault_kind kinds[] = {
 
 #define KINDS ((int64_t)(sizeof kinds / sizeof kinds[0]))
 
+/* To the leader two opposite steps within a round of tending are none. */
+static void choose_excursion(struct fault *f, struct chance *c)
+{
+    f->amount = chance_in(c, 2000, 20000) * (chance_hits(c, 500) ? 1 : -1);
+}
+
+static void step_there(struct fault *f)
+{
+    database_step_clock(f->amount * 1000);
+}
+
+static void step_back(struct fault *f)
+{
+    database_step_clock(-f->amount * 1000);
+}
+
+static const struct fault_kind excursion = {"clock-step-and-back", 1,          5,        400,
+                                            choose_excursion,      step_there, step_back};
+
+/* Scope threads wait for the database, in a statement that is held up there, while all sessions end
+ * and the next ones are up before those threads have come back. Their relays can work all the time.
+ */
+static void choose_ends(struct fault *f, struct chance *c)
+{
+    f->amount = chance_in(c, 1100, 5000);
+    f->which = (int)chance_in(c, 50, 900);
+}
+
+static void on_sessions_end(void *context, uint64_t number)
+{
+    (void)context;
+    (void)number;
+    for (int i = 0; i < world.setup.schedulers; i++) {
+        int64_t session = zk_session_of(kernel_process(i));
+        if (session != 0) {
+            zk_end_session(session);
+            drop_clients(i);
+        }
+    }
+}
+
+static void end_in_a_call(struct fault *f)
+{
+    server.stuck = f->amount * KERNEL_MS;
+    kernel_in(f->which * KERNEL_MS, on_sessions_end, NULL, 0);
+}
+
+static const struct fault_kind session_end = {
+    "sessions-end-in-a-call", 1, 2500, 6000, choose_ends, end_in_a_call, forget};
+
+static void fault_add(struct fault_list *list, const struct fault_kind *kind, struct chance *c)
+{
+    struct fault *f = &list->faults[list->count++];
+    *f = (struct fault){.kind = kind, .node = -1};
+    f->at_ms = chance_in(c, FAULTS_FROM_MS, FAULTS_UNTIL_MS - 10000);
+    f->until_ms = f->at_ms + chance_in(c, kind->shortest_ms, kind->longest_ms);
+    f->until_ms = f->until_ms < FAULTS_UNTIL_MS ? f->until_ms : FAULTS_UNTIL_MS;
+    f->random = chance_next(c);
+    kind->choose(f, c);
+}
+
+static void add_excursions(uint64_t seed, struct fault_list *list)
+{
+    struct chance c = chance_of(seed, CLOCK_STREAM);
+    if (!chance_hits(&c, CLOCK_SEEDS_PER_MILLE)) {
+        return;
+    }
+    for (int64_t n = chance_in(&c, 2, 12); n > 0 && list->count < FAULTS_MAX; n--) {
+        fault_add(list, &excursion, &c);
+    }
+}
+
+static void add_session_ends(uint64_t seed, struct fault_list *list)
+{
+    struct chance c = chance_of(seed, SESSION_STREAM);
+    if (!chance_hits(&c, SESSION_SEEDS_PER_MILLE)) {
+        return;
+    }
+    for (int64_t n = chance_in(&c, 1, 3); n > 0 && list->count < FAULTS_MAX; n--) {
+        fault_add(list, &session_end, &c);
+    }
+}
+
 void faults_add_rare(uint64_t seed, struct fault_list *list)
 {
     struct chance c = chance_of(seed, STREAM);
     memset(&cut_again, 0, sizeof cut_again);
+    add_excursions(seed, list);
+    add_session_ends(seed, list);
     if (!chance_hits(&c, SEEDS_PER_MILLE)) {
         return;
     }
     for (int64_t n = chance_in(&c, 1, 4); n > 0 && list->count < FAULTS_MAX; n--) {
-        struct fault *f = &list->faults[list->count++];
-        *f = (struct fault){.kind = &kinds[chance_in(&c, 0, KINDS - 1)], .node = -1};
-        f->at_ms = chance_in(&c, FAULTS_FROM_MS, FAULTS_UNTIL_MS - 10000);
-        f->until_ms = f->at_ms + chance_in(&c, f->kind->shortest_ms, f->kind->longest_ms);
-        f->until_ms = f->until_ms < FAULTS_UNTIL_MS ? f->until_ms : FAULTS_UNTIL_MS;
-        f->random = chance_next(&c);
-        f->kind->choose(f, &c);
+        fault_add(list, &kinds[chance_in(&c, 0, KINDS - 1)], &c);
     }
 }

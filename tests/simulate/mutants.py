@@ -30,6 +30,7 @@ CLEAN_SEEDS = 20
 # live in SQL stand in the simulation's database, one function for each of sql/.
 SIMULATED = {
     "lease_from_reply": "the lease is counted from the answer of the beat, not from its sending",
+    "lease_of_any_session": "a scope decides by the lease of a session that its candidate node is not of",
     "resumes_after_lease": "a session confirmed after the lease had run out goes on leading",
     "resume_forgets_lead": "a replica that loses its connection twice does not know any more that it led",
     "leads_on_when_cut": "a lost connection does not suspend the leader",
@@ -51,6 +52,8 @@ SIMULATED = {
     "heartbeat_by_worker": "a heartbeat renews all claims of the worker",
     "reap_early": "claims are reaped half a lease early",
     "reap_without_pause": "claims are reaped at once after a silence or a step of the clock",
+    "lease_by_clock_alone": "a lease begins by the clock also when the leader's last beat is ahead of it",
+    "reap_from_ahead": "a claim whose lease began while the clock was ahead is reaped",
     "outcome_without_token": "an outcome closes the job whatever its token is",
     "overlap_without_lock": "overlap is decided by what was there before the call waited",
     "capacity_ignored": "queues are filled beyond their bound",
@@ -113,10 +116,19 @@ SQL = {
           "WHERE w.id = p_worker AND j.worker = p_worker AND j.state::text = 'running'")]),
     "reap_early": (
         "claims are reaped before lease and grace have ended", ["tending"],
-        [("0006_tending", "AND (lease_until + grace < clock_timestamp()", "AND (lease_until - grace < clock_timestamp()")]),
+        [("0006_tending", "AND lease_until + grace < database_now", "AND lease_until - grace < database_now")]),
     "reap_without_pause": (
         SIMULATED["reap_without_pause"], ["tending"],
-        [("0006_tending", "clock_timestamp() >= p.reap_not_before AND stepped IS NOT TRUE AND beaten", "beaten")]),
+        [("0006_tending", "database_now >= p.reap_not_before AND stepped IS NOT TRUE AND beaten", "beaten")]),
+    "lease_by_clock_alone": (
+        SIMULATED["lease_by_clock_alone"], ["claims"],
+        [("0003_authority", "greatest(clock_timestamp(), p.beat_at) AS at", "clock_timestamp() AS at")]),
+    "reap_from_ahead": (
+        SIMULATED["reap_from_ahead"], ["tending"],
+        [("0006_tending", "AND lease_until + grace < database_now\n",
+          "AND (lease_until + grace < database_now OR lease_until > database_now + longest + grace + interval '10 seconds')\n"),
+         ("0006_tending", "UPDATE reports.job j SET lease_until = database_now + longest\n     WHERE",
+          "UPDATE reports.job j SET lease_until = database_now + longest\n     WHERE false AND")]),
     "outcome_without_token": (
         SIMULATED["outcome_without_token"], ["outcomes"],
         [("0008_claims", "                WHERE q.id = g.id AND q.attempt_token = g.token AND q.state::text = 'running'\n"
@@ -136,6 +148,13 @@ SQL = {
         SIMULATED["hold_ignored"], ["holds"],
         [("0003_authority", "AS $$ SELECT EXISTS (SELECT FROM reports.hold WHERE lifted_at IS NULL AND queue IS NULL",
           "AS $$ SELECT EXISTS (SELECT FROM reports.hold WHERE false AND queue IS NULL")]),
+    "older_zones_move": (
+        "stored firings that newer time zone data computed are moved by older ones", ["zones"],
+        [("0018_zones", "\n                                AND NOT (q.tzdata > p_tzdata COLLATE \"C\" AND q.zone_digest <> g.zone_digest)", "")]),
+    "older_zones_plan": (
+        "what newer time zone data computed is put off by a plan by older ones", ["zones"],
+        [("0005_planning", "AND (p.tzdata > p_tzdata COLLATE \"C\" AND p.zone_digest <> g.zone_digest",
+          "AND (false AND p.tzdata > p_tzdata COLLATE \"C\" AND p.zone_digest <> g.zone_digest")]),
     "acknowledges_a_range": (
         "an acknowledgement deletes messages between those it names", ["outbox"],
         [("0007_outbox", "         WHERE scope = p_scope AND id = ANY (p_ids)\n           AND id BETWEEN",

@@ -176,6 +176,18 @@ static void test_resuming_after_the_lease_is_seen(void **state_)
     assert_broken(s, "I8");
 }
 
+static void test_a_decision_by_the_lease_of_another_session_is_seen(void **state_)
+{
+    (void)state_;
+    struct story *s = two_schedulers();
+    tell(s, (struct fact){.kind = FACT_SESSION_LOST, .node = 0, .session = 500});
+    tell(s, (struct fact){.kind = FACT_SESSION_MADE, .node = 0, .session = 600});
+    tell(s, (struct fact){.kind = FACT_SESSION_UP, .node = 0, .session = 600});
+    beat(s, 0, 1000);
+    send_call(s, FIRST, OP_TEND);
+    assert_broken(s, "I8");
+}
+
 static void test_planning_in_a_state_that_may_not_is_seen(void **state_)
 {
     (void)state_;
@@ -256,6 +268,7 @@ int main(void)
         cmocka_unit_test(test_a_decision_while_suspended_is_seen),
         cmocka_unit_test(test_a_session_that_expires_before_the_lease_is_seen),
         cmocka_unit_test(test_resuming_after_the_lease_is_seen),
+        cmocka_unit_test(test_a_decision_by_the_lease_of_another_session_is_seen),
         cmocka_unit_test(test_planning_in_a_state_that_may_not_is_seen),
         cmocka_unit_test(test_a_release_with_work_under_way_is_seen),
         cmocka_unit_test(test_a_release_after_the_work_is_right),

@@ -35,8 +35,8 @@ def log(*lines):
     return "\n".join(lines) + "\n"
 
 
-def sent(ms):
-    return f'event="quorum write answered" session=1 sent_ns={ms * MS} answered_ns={(ms + 1) * MS} negotiated_ms=4000'
+def sent(ms, session=1):
+    return f'event="quorum write answered" session={session} sent_ns={ms * MS} answered_ns={(ms + 1) * MS} negotiated_ms=4000'
 
 
 def decided(ms, generation, what="plan"):
@@ -117,6 +117,15 @@ def test_judge_finds_what_was_planted(kind):
     assert kind in {v.kind for v in history.judge(h)}
 
 
+@pytest.mark.parametrize("between", [(), ('event="session given up" session=1 id=0x1 reason="session expired"',)])
+def test_judge_lets_no_generation_live_on_the_lease_of_another_session(between):
+    """Seen in the field: the scope's thread waited for the database while its session was given up, the next
+    one came, and the relay went by that one's lease."""
+    h = good()
+    h.logs["one"] = log(sent(1000), decided(2000, 7), *between, sent(3000, session=2), decided(3100, 7))
+    assert [v.kind for v in history.judge(h)] == ["decided after the lease"]
+
+
 def test_judge_finds_a_stale_write_that_was_accepted():
     h = dataclasses.replace(good(), probes=[((1, 7, "o"), "activated", "ok")])
     assert [v.kind for v in history.judge(h)] == ["stale write"]
@@ -173,7 +182,7 @@ def test_history_of_all_that_is_without_violation(cluster):
     cluster.failed = False
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(420)
 def test_random_nemeses_for_two_minutes_leave_no_violation(stack):
     """The seed is printed; `dev/soak chaos --seed S` does the same for longer."""
     seed = random.SystemRandom().randrange(10**6)
@@ -182,7 +191,7 @@ def test_random_nemeses_for_two_minutes_leave_no_violation(stack):
     try:
         installation.create()
         cluster = clusters.Cluster(installation, seed)
-        faults, h, violations, say = run.run(cluster, RANDOM_MINUTES, nemeses.usable(cluster), random.Random(seed))
+        faults, h, violations, say = run.run(cluster, RANDOM_MINUTES, nemeses.usable(cluster), random.Random(seed), at_least=10)
         print(f"seed {seed}\n{say}")
         assert run.told(violations) == "", f"seed {seed}"
         assert len(faults) >= 10 and len(h.occurrences) > 60 * 200

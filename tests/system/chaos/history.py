@@ -260,23 +260,29 @@ _SENT = re.compile(r'event="quorum write answered" session=(\d+) sent_ns=(\d+) a
 _DECIDED = re.compile(r'event="leader work decided" scope=main what=(\w+) incarnation=(\d+) generation=(\d+) at_ns=(\d+)')
 _SUSPENDED = re.compile(r'event="session suspended" session=\d+ at_ns=(\d+)')
 _STARTED = 'event="scheduler starting"'
+_GIVEN_UP = 'event="session given up"'
 
 
 def decisions(log):
-    """(what, (incarnation, generation), at_ns, deadline_ns) in the order of the lines. The deadline is the
-    latest that any quorum write answered before allows; 0 while there is none or the session is suspended."""
-    sent, suspended = [], None
+    """(what, (incarnation, generation), at_ns, writes, suspended_ns) in the order of the lines. `writes`: the
+    quorum writes (sent, answered, session's length) answered so far that count for it, which are those of the
+    session in which the generation began to decide; a session that came after it lets it do nothing."""
+    sent, suspended, session_of = [], None, {}
     for line in log.splitlines():
         if _STARTED in line:
             sent, suspended = [], None
+        elif _GIVEN_UP in line:
+            sent = []
         elif m := _SENT.search(line):
-            sent.append(tuple(map(int, m.groups()[1:])))
+            sent.append(tuple(map(int, m.groups())))
             suspended = None
         elif m := _SUSPENDED.search(line):
             suspended = int(m.group(1))
         elif m := _DECIDED.search(line):
-            at = int(m.group(4))
-            yield m.group(1), (int(m.group(2)), int(m.group(3))), at, sent, suspended
+            authority = int(m.group(2)), int(m.group(3))
+            session = session_of.setdefault(authority, sent[-1][0] if sent else None)
+            writes = [w[1:] for w in sent[-8:] if w[0] == session]
+            yield m.group(1), authority, int(m.group(4)), writes, suspended
 
 
 def _judge_leases(h):
