@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "claim_list.h"
+#include "token_memory.h"
 
 #define SAFETY_LEAST_MS 200
 #define WAIT_SLICE_MS   1000 /* conditions wait in MONOTONIC time, deadlines are BOOTTIME */
-#define ABANDONED_MAX   64   /* remembered; more of them in one life are not to be expected */
 
 enum claim_state {
     CLAIM_FREE,
@@ -37,8 +37,7 @@ struct claims {
     size_t idle;         /* runners that wait for a claim */
     bool waking;         /* one of them was woken and has not looked yet: it wakes the next */
     bool stopped;
-    char abandoned[ABANDONED_MAX][UUID_TEXT_MAX]; /* tokens, a ring */
-    size_t abandoned_count;
+    struct token_memory begun;
     struct claim *entries;
 };
 
@@ -178,18 +177,21 @@ enum status claims_add(struct claims *c, struct job *job, instant deadline)
         e->own.deadline = deadline;
         e->own.end = INSTANT_NEVER;
         e->own.wake_fd = e->own.source_fd = -1;
+        token_memory_add(&c->begun, job->token);
         state_set(c, e, CLAIM_WAITING);
     }
     (void)pthread_mutex_unlock(&c->mutex);
     return e == NULL ? STATUS_FULL : STATUS_OK;
 }
 
-bool claims_knows(struct claims *c, const char *job_id, const char *token)
+enum claim_known claims_knows(struct claims *c, const char *job_id, const char *token)
 {
     (void)pthread_mutex_lock(&c->mutex);
-    bool known = entry_find(c, job_id, token) != NULL;
-    for (size_t i = 0; !known && i < ABANDONED_MAX; i++) {
-        known = strcmp(c->abandoned[i], token) == 0;
+    enum claim_known known = CLAIM_UNKNOWN;
+    if (entry_find(c, job_id, token) != NULL) {
+        known = CLAIM_HELD;
+    } else if (token_memory_has(&c->begun, token)) {
+        known = CLAIM_ENDED;
     }
     (void)pthread_mutex_unlock(&c->mutex);
     return known;
@@ -334,14 +336,6 @@ void claims_put_back(struct claims *c, struct claim *claim, bool rests)
 void claims_close(struct claims *c, struct claim *claim)
 {
     (void)pthread_mutex_lock(&c->mutex);
-    entry_forget(c, claim);
-    (void)pthread_mutex_unlock(&c->mutex);
-}
-
-void claims_abandon(struct claims *c, struct claim *claim)
-{
-    (void)pthread_mutex_lock(&c->mutex);
-    memcpy(c->abandoned[c->abandoned_count++ % ABANDONED_MAX], claim->job->token, UUID_TEXT_MAX);
     entry_forget(c, claim);
     (void)pthread_mutex_unlock(&c->mutex);
 }

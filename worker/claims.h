@@ -76,8 +76,14 @@ instant claim_deadline(instant sent, int64_t lease_ms);
  * adopts asks claims_knows first. Owns: takes *job on OK. Returns: OK; FULL. */
 MUST_USE enum status claims_add(struct claims *c, struct job *job, instant deadline);
 
-/* Is it in the table, or was it abandoned lately? */
-bool claims_knows(struct claims *c, const char *job_id, const char *token);
+/* What this process knows of a claim. One that has ended is never begun again, whatever the
+ * database says of it: it may have been restored from a dump. */
+enum claim_known {
+    CLAIM_UNKNOWN,
+    CLAIM_HELD,  /* in the table */
+    CLAIM_ENDED, /* it was; among the newest TOKEN_MEMORY_MAX that were */
+};
+enum claim_known claims_knows(struct claims *c, const char *job_id, const char *token);
 
 /* The next waiting claim, for a runner whose eventfd is wake_fd (drained here). NULL at the
  * deadline, or once claims_stop was called. One whose own deadline has passed comes killed, as
@@ -103,8 +109,8 @@ size_t claims_collect(struct claims *c, struct claim **ret_claims, size_t most, 
                       instant deadline);
 /* Could not be recorded now; with a rest it is not collected for CLAIM_REST_MS. */
 void claims_put_back(struct claims *c, struct claim *claim, bool rests);
-void claims_close(struct claims *c, struct claim *claim);   /* recorded: forget it */
-void claims_abandon(struct claims *c, struct claim *claim); /* it never will be: left to lapse */
+/* Recorded, or it never will be and is left to lapse: out of the table. */
+void claims_close(struct claims *c, struct claim *claim);
 
 /* All pairs to renew: everything that is held and not lost. Owns: free(*ret_pairs).
  * Returns: OK; FATAL (memory). */

@@ -17,11 +17,13 @@
 #define TURN_MS  1000 /* the loop turns at least this often, so that /livez sees it */
 #define RETRY_MS 200  /* after a failed heartbeat: the claims' deadlines are running */
 
+#define LEFTOVER_TRIES 5 /* with five seconds at most for each, and two in between */
+
 struct heart {
     struct worker *w;
     struct connection connection;
     bool drain_told;
-    bool leftover_seen;
+    int leftover_tries; /* LEFTOVER_TRIES: it is seen to */
     struct trouble register_trouble, beat_trouble;
 };
 
@@ -31,24 +33,29 @@ static bool is_registered(struct heart *h)
     return worker_incarnation(h->w, &ignored);
 }
 
-/* What a killed predecessor left, where the supervisor only starts the daemon again. Once: what
- * stays then lapses. */
-static void leftover_release(struct heart *h)
+/* What a killed predecessor left, where the supervisor only starts the daemon again. Before the
+ * file names this incarnation: a statement that fails is tried again first, and what stays after
+ * some tries lapses. False: to be tried again. */
+static bool leftover_release(struct heart *h)
 {
     char id[UUID_TEXT_MAX];
     struct released_claims released;
     struct error err = {.text = ""};
-    if (h->leftover_seen || h->w->life == NULL) {
-        return;
+    if (h->leftover_tries == LEFTOVER_TRIES || h->w->life == NULL) {
+        return true;
     }
-    h->leftover_seen = true;
     enum status s = incarnation_file_read(h->w->life, id, &err);
-    if (s == STATUS_NOT_FOUND) {
-        return;
-    }
+    bool may_repeat = s == STATUS_OK && ++h->leftover_tries < LEFTOVER_TRIES;
     if (s == STATUS_OK) {
         s = claims_release(h->connection.store, id, instant_add_ms(clock_now(), STATEMENT_MS),
                            &released, &err);
+    }
+    if (s != STATUS_OK && may_repeat) {
+        return false;
+    }
+    h->leftover_tries = LEFTOVER_TRIES;
+    if (s == STATUS_NOT_FOUND) {
+        return true;
     }
     if (s != STATUS_OK) {
         log_event(LOG_LEVEL_WARN, "claims of a killed predecessor not released, they lapse",
@@ -58,6 +65,7 @@ static void leftover_release(struct heart *h)
                   "worker=%s jobs=%lld remaining=%lld", id, (long long)released.jobs,
                   (long long)released.remaining);
     }
+    return true;
 }
 
 /* Before it can claim anything. */
@@ -79,7 +87,9 @@ static enum status incarnation_begin(struct heart *h)
     struct worker_agreement agreement;
     struct error err = {.text = ""};
     uuid_random(id);
-    leftover_release(h);
+    if (!leftover_release(h)) {
+        return STATUS_AGAIN;
+    }
     incarnation_keep(h, id);
     struct worker_identity identity = {.id = id,
                                        .name = w->settings->name,
@@ -250,6 +260,13 @@ static enum status leave(struct heart *h, const struct incarnation_copy *me, str
                               instant_add_ms(clock_now(), STATEMENT_MS), err);
 }
 
+/* What still runs, or is not recorded, is left to be released when the process is gone. */
+static bool holds_claims(const struct heart *h)
+{
+    struct claim_counts n = claims_count(h->w->claims);
+    return n.waiting + n.running + n.unrecorded > 0;
+}
+
 static void end(struct heart *h)
 {
     struct incarnation_copy me;
@@ -257,7 +274,7 @@ static void end(struct heart *h)
     if (!worker_incarnation(h->w, &me)) {
         log_event(LOG_LEVEL_INFO, "worker stopped, it was not registered", NULL);
     } else if (leave(h, &me, &err) == STATUS_OK) {
-        if (h->w->life != NULL) {
+        if (h->w->life != NULL && !holds_claims(h)) {
             life_file_remove(h->w->life);
         }
         log_event(LOG_LEVEL_INFO, "worker stopped", "worker=%s", me.id);

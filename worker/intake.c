@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "admission.h"
+#include "adoption.h"
 #include "dispatch.h"
 #include "ident.h"
 #include "log.h"
@@ -15,10 +16,9 @@
 #include "thread_join.h"
 
 #define BATCH_MAX     200
-#define COLLECT_MS    1    /* more may join a batch for so long; others come while it is claimed */
-#define POLL_MS       250  /* longest wait for a message: a stop or a pull must not wait longer */
-#define FULL_POLL_MS  50   /* longest wait for a free slot before the consumer is served again */
-#define RECHECK_MS    5000 /* behind the role's statement_timeout: a lost claim is visible then */
+#define COLLECT_MS    1   /* more may join a batch for so long; others come while it is claimed */
+#define POLL_MS       250 /* longest wait for a message: a stop or a pull must not wait longer */
+#define FULL_POLL_MS  50  /* longest wait for a free slot before the consumer is served again */
 #define CLOSE_MS      5000
 #define REOPEN_MS     5000
 #define POISON_LOG_MS 10000
@@ -29,8 +29,7 @@ struct intake {
     struct admission admission;
     struct consumer *consumer; /* NULL: none, by setting or for now */
     instant consumer_retry_at;
-    instant recover_at; /* look for claims whose answer was lost; INSTANT_NEVER: none */
-    bool recover_again; /* and once more when a late one must have come or gone */
+    struct adoption adoption;
     instant poison_log_at;
     struct trouble claim_trouble;
     struct moved moved;
@@ -72,96 +71,22 @@ static void claim_failed(struct intake *in, enum status s, const struct error *e
                   log_quote(err->text).text);
     }
     if (s == STATUS_TIMEOUT || s == STATUS_AGAIN) {
-        in->recover_at = clock_now();
-        in->recover_again = true;
+        adoption_doubt(&in->adoption);
     }
 }
 
-/* Leave out what the table knows, or knew before the database was asked. */
-static void found_filter(struct intake *in, struct job_list *jobs, const struct claim_pair *before,
-                         size_t known)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < jobs->count; i++) {
-        bool is_known = claims_knows(in->w->claims, jobs->jobs[i]->id, jobs->jobs[i]->token);
-        for (size_t k = 0; k < known && !is_known; k++) {
-            is_known = strcmp(before[k].token, jobs->jobs[i]->token) == 0;
-        }
-        if (is_known) {
-            job_free(jobs->jobs[i]);
-        } else {
-            jobs->jobs[kept++] = jobs->jobs[i];
-        }
-    }
-    jobs->count = kept;
-}
-
-/* When a claim without an answer was made nobody knows, so neither how long its lease still is:
- * renewed, it begins no earlier than *ret_sent. Leaves out what has moved on, and for now what
- * could not be renewed, since another session holds the row. */
-static enum status found_renew(struct intake *in, struct job_list *jobs, instant *ret_sent,
-                               struct error *err)
-{
-    struct claim_pair *pairs = calloc(jobs->count + 1, sizeof *pairs);
-    struct heartbeat_reply *replies = calloc(jobs->count + 1, sizeof *replies);
-    enum status s = pairs == NULL || replies == NULL ? error_set(err, STATUS_AGAIN, "out of memory")
-                                                     : STATUS_OK;
-    for (size_t i = 0; s == STATUS_OK && i < jobs->count; i++) {
-        memcpy(pairs[i].job_id, jobs->jobs[i]->id, sizeof pairs[i].job_id);
-        memcpy(pairs[i].token, jobs->jobs[i]->token, sizeof pairs[i].token);
-        pairs[i].attempt = jobs->jobs[i]->attempt;
-    }
-    *ret_sent = clock_now();
-    if (s == STATUS_OK && jobs->count > 0) {
-        s = store_heartbeat(in->connection.store, in->me.id, pairs, jobs->count,
-                            instant_add_ms(*ret_sent, STATEMENT_MS), replies, err);
-    }
-    size_t kept = 0;
-    for (size_t i = 0; s == STATUS_OK && i < jobs->count; i++) {
-        if (replies[i].renewed) {
-            jobs->jobs[kept++] = jobs->jobs[i];
-        } else {
-            in->recover_again = in->recover_again || replies[i].held;
-            job_free(jobs->jobs[i]);
-        }
-    }
-    jobs->count = s == STATUS_OK ? kept : jobs->count;
-    free(pairs);
-    free(replies);
-    return s;
-}
-
-/* Adopt what the database says we hold and we do not know. A claim that was closed between the
- * question and the look into the table is known before it: look both before and after. */
-static void claims_recover(struct intake *in)
+static void claims_adopt(struct intake *in)
 {
     struct job_list jobs = {0};
-    struct claim_pair *before = NULL;
-    size_t known = 0;
-    struct error err = {0};
     instant sent = {0};
-    if (claims_pairs(in->w->claims, &before, &known) != STATUS_OK) {
-        return;
-    }
-    enum status s = store_claims_of(in->connection.store, in->me.id,
-                                    instant_add_ms(clock_now(), STATEMENT_MS), &jobs, &err);
-    if (s == STATUS_OK) {
-        found_filter(in, &jobs, before, known);
-        s = found_renew(in, &jobs, &sent, &err);
-    }
-    free(before);
-    if (s != STATUS_OK) {
-        job_list_free(&jobs);
-        in->recover_at = instant_add_ms(clock_now(), 200);
-        return;
-    }
+    adoption_look(&in->adoption, in->connection.store, in->me.id, &jobs, &sent);
+    struct claim_names names = claim_names(jobs.jobs, jobs.count);
     size_t adopted = jobs_add(in, &jobs, sent);
     counter_add(&in->w->counters, COUNT_ADOPTED, adopted);
     if (adopted > 0) {
-        log_event(LOG_LEVEL_INFO, "adopted claims whose answer was lost", "jobs=%zu", adopted);
+        log_event(LOG_LEVEL_INFO, "adopted claims whose answer was lost", "jobs=%zu claims=%s",
+                  adopted, names.text);
     }
-    in->recover_at = in->recover_again ? instant_add_ms(clock_now(), RECHECK_MS) : INSTANT_NEVER;
-    in->recover_again = false;
 }
 
 /* ---- the pull path ---- */
@@ -451,8 +376,8 @@ static void turn(struct intake *in)
         return;
     }
     released_hear(in);
-    if (!instant_before(clock_now(), in->recover_at)) {
-        claims_recover(in);
+    if (adoption_is_due(&in->adoption)) {
+        claims_adopt(in);
     }
     size_t free_slots = claims_count(in->w->claims).free;
     struct admission_step step = admission_decide(&in->admission, clock_now(), free_slots);
@@ -484,8 +409,9 @@ void *intake_main(void *worker)
     if (in == NULL) {
         log_event(LOG_LEVEL_ERROR, "the claims loop cannot start, out of memory", NULL);
     } else {
-        *in = (struct intake){
-            .w = w, .connection = {.what = "report-worker claims"}, .recover_at = INSTANT_NEVER};
+        *in = (struct intake){.w = w,
+                              .connection = {.what = "report-worker claims"},
+                              .adoption = {.w = w, .look_at = INSTANT_NEVER}};
         intake_run(in);
     }
     atomic_store(&w->intake_over, true);

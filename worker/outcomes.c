@@ -100,7 +100,7 @@ static void give_up(struct worker *w, struct claim *claim, const char *text)
               "job=%s attempt=%lld error=%s", claim->job->id, (long long)claim->job->attempt,
               log_quote(text).text);
     artifact_drop(w, &claim->outcome);
-    claims_abandon(w->claims, claim);
+    claims_close(w->claims, claim);
 }
 
 static enum status outcomes_send(struct writer *x, struct claim *const *claims, size_t count,

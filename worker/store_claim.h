@@ -68,7 +68,8 @@ MUST_USE enum status store_claim_ready(struct store *store, const struct claim_r
                                        instant deadline, struct job_list *ret_jobs,
                                        struct error *err);
 
-/* What this incarnation holds now: after a claim whose answer was lost. */
+/* What this incarnation holds now: after a claim whose answer was lost. Those under a hold come
+ * without their tokens (""): they are not to be begun now. */
 MUST_USE enum status store_claims_of(struct store *store, const char *worker, instant deadline,
                                      struct job_list *ret_jobs, struct error *err);
 

@@ -241,6 +241,7 @@ static const struct setting worker_table[] = {
      .unit = "",
      .fallback = "",
      .form = form_absolute_path,
+     .around = around_own_file,
      .why =
          "File, in a directory of this user's on a local file system, that says what the process "
          "is called in the database while it or a program of its lives, for --release-claims "

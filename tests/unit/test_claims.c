@@ -114,7 +114,7 @@ static void test_lost_claim_wakes_its_runner_and_its_outcome_is_dropped(void **s
     assert_true(is_woken());
     assert_int_equal(claims_watch(table, a).kill, KILL_LOST);
     assert_false(claims_report(table, a));
-    assert_false(claims_knows(table, "a", "1"));
+    assert_int_equal(claims_knows(table, "a", "1"), CLAIM_ENDED);
     assert_true(claims_wait_empty(table, after_ms(5)));
 }
 
@@ -287,14 +287,14 @@ static void test_claim_given_up_by_ourselves_is_reported_and_never_taken_for_a_n
     add("a", "1");
     struct claim *a = take();
     assert_int_equal(claims_expire(table, a->own.deadline, &next), 1);
-    assert_true(claims_knows(table, "a", "1"));
+    assert_int_equal(claims_knows(table, "a", "1"), CLAIM_HELD);
     assert_true(claims_report(table, a));
-    assert_true(claims_knows(table, "a", "1"));
+    assert_int_equal(claims_knows(table, "a", "1"), CLAIM_HELD);
     assert_int_equal(claims_collect(table, collected, 4, 0, after_ms(1000)), 1);
-    claims_abandon(table, collected[0]);
+    claims_close(table, collected[0]);
     assert_true(claims_wait_empty(table, after_ms(5)));
-    assert_true(claims_knows(table, "a", "1"));
-    assert_false(claims_knows(table, "a", "2"));
+    assert_int_equal(claims_knows(table, "a", "1"), CLAIM_ENDED);
+    assert_int_equal(claims_knows(table, "a", "2"), CLAIM_UNKNOWN);
     /* The database says that it is not ours: nobody will ask. */
     add("b", "1");
     struct claim *b = take();
