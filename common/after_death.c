@@ -2,7 +2,10 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "log.h"
@@ -31,6 +34,20 @@ static void limit_start(int64_t limit_ms)
     (void)pthread_attr_destroy(&attributes);
 }
 
+/* An ordered stop removes the file, and whoever mistypes its path finds none either: the directory
+ * tells them apart. */
+static bool has_directory(const char *path)
+{
+    char directory[4096];
+    const char *slash = strrchr(path, '/');
+    size_t n = slash == NULL ? 0 : (size_t)(slash - path);
+    if (n == 0 || n >= sizeof directory) {
+        return true;
+    }
+    (void)snprintf(directory, sizeof directory, "%.*s", (int)n, path);
+    return access(directory, F_OK) == 0;
+}
+
 int after_death_take(const char *key, const char *path, int64_t proof_ms, int64_t limit_ms,
                      struct life_file **ret_file)
 {
@@ -47,6 +64,13 @@ int after_death_take(const char *key, const char *path, int64_t proof_ms, int64_
     case STATUS_OK:
         return AFTER_DEATH_DONE;
     case STATUS_NOT_FOUND:
+        if (!has_directory(path)) {
+            log_event(LOG_LEVEL_ERROR,
+                      "the directory of the life file is not there: is the path mistyped? Nothing "
+                      "is known of a dead process",
+                      "key=%s path=%s", key, log_quote(path).text);
+            return AFTER_DEATH_SETTINGS;
+        }
         log_event(LOG_LEVEL_INFO, "nothing to clean up", "reason=%s", log_quote(err.text).text);
         return AFTER_DEATH_NOTHING;
     case STATUS_CONFLICT:

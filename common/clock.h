@@ -51,9 +51,15 @@ typedef struct {
     int64_t us; /* microseconds since 1970-01-01T00:00:00Z */
 } wall_us;
 
-/* *ret_synchronised: the kernel says that a time service keeps it to less than a second; false also
- * when it may not be asked (ProtectClock= of the systemd unit). Thread: any. Never fails. */
-wall_us clock_wall(bool *ret_synchronised);
+/* Does a time service keep the wall clock to less than a second? The kernel says it. */
+enum clock_kept {
+    CLOCK_KEPT_UNKNOWN, /* it may not be asked: ProtectClock= of the systemd unit forbids it */
+    CLOCK_KEPT_NOT,
+    CLOCK_KEPT,
+};
+
+/* Thread: any. Never fails. */
+wall_us clock_wall(enum clock_kept *ret_kept);
 
 /* t + ms, saturating at INSTANT_NEVER. Units: milliseconds, may be negative. */
 instant instant_add_ms(instant t, int64_t ms);

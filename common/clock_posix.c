@@ -29,13 +29,14 @@ struct timespec clock_wait_end(int64_t ms)
     return ts;
 }
 
-wall_us clock_wall(bool *ret_synchronised)
+wall_us clock_wall(enum clock_kept *ret_kept)
 {
     struct timespec ts;
     struct timex kernel = {.modes = 0};
     int state = adjtimex(&kernel);
-    *ret_synchronised = state >= 0 && state != TIME_ERROR && (kernel.status & STA_UNSYNC) == 0 &&
-                        kernel.maxerror < SYNCHRONISED_US;
+    bool kept = state != TIME_ERROR && (kernel.status & STA_UNSYNC) == 0 &&
+                kernel.maxerror < SYNCHRONISED_US;
+    *ret_kept = state < 0 ? CLOCK_KEPT_UNKNOWN : kept ? CLOCK_KEPT : CLOCK_KEPT_NOT;
     (void)clock_gettime(CLOCK_REALTIME, &ts);
     return (wall_us){(int64_t)ts.tv_sec * INT64_C(1000000) + ts.tv_nsec / 1000};
 }

@@ -11,11 +11,7 @@ enum key_form key_form_of_rule(const struct rule *r)
     if (rule_fires_at_most_once_a_local_day(r)) {
         return KEY_DATE;
     }
-    bool whole_minutes =
-        r->kind == RULE_INTERVAL
-            ? r->length_s % 60 == 0 && r->anchor.us % ((int64_t)60 * MICROS_A_SECOND) == 0
-            : !cron_has_seconds(&r->cron);
-    return whole_minutes ? KEY_MINUTE : KEY_SECOND;
+    return rule_is_of_whole_minutes(r) ? KEY_MINUTE : KEY_SECOND;
 }
 
 const char *key_form_name(enum key_form form)
@@ -36,7 +32,8 @@ bool key_form_parse(const char *word, enum key_form *ret_form)
 
 void key_format(enum key_form form, const struct firing *f, char ret_text[KEY_MAX_BYTES])
 {
-    int64_t s = f->utc_in_key ? utc_seconds(f->at) : f->nominal.s;
+    /* Never `at`, which has the schedule's jitter in it. */
+    int64_t s = f->utc_in_key ? f->nominal.s - f->offset_s : f->nominal.s;
     int64_t days = floor_divide(s, SECONDS_A_DAY);
     int32_t clock = (int32_t)(s - days * SECONDS_A_DAY);
     if (f->utc_in_key && form == KEY_DATE) {

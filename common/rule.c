@@ -3,7 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-static const char *const KIND_NAMES[] = {"cron", "interval", "once"};
+#include "cron_quartz.h"
+
+static const char *const KIND_NAMES[] = {"cron", "rrule", "interval", "once"};
 
 bool rule_kind_parse(const char *word, enum rule_kind *ret_kind)
 {
@@ -186,16 +188,68 @@ static enum status once_parse(const char *text, struct rule *r, struct error *er
     return STATUS_OK;
 }
 
+enum status rule_std_text(const struct rule_source *source, char ret_text[CRON_TEXT_MAX],
+                          struct error *err)
+{
+    if (source->dialect != NULL && strcmp(source->dialect, "quartz") == 0) {
+        return cron_quartz_to_std(source->text, ret_text, err);
+    }
+    if (source->dialect != NULL && strcmp(source->dialect, "std") != 0) {
+        return error_set(err, STATUS_INVALID, "unknown dialect \"%s\"; write std or quartz",
+                         show(source->dialect).text);
+    }
+    if (strlen(source->text) >= CRON_TEXT_MAX) {
+        return error_set(err, STATUS_INVALID, "a cron rule has at most %d bytes",
+                         CRON_TEXT_MAX - 1);
+    }
+    memcpy(ret_text, source->text, strlen(source->text) + 1);
+    return STATUS_OK;
+}
+
+static enum status cron_rule_parse(const struct rule_source *source, struct rule *r,
+                                   struct error *err)
+{
+    char text[CRON_TEXT_MAX];
+    enum status s = rule_std_text(source, text, err);
+    if (s == STATUS_OK) {
+        s = cron_parse(text, &r->cron, err);
+    }
+    if (s != STATUS_OK) {
+        return error_prefix(err, s, "cron \"%s\"", show(source->text).text);
+    }
+    cron_set_policies(&r->cron, source->gap, source->overlap);
+    return STATUS_OK;
+}
+
+static enum status recurrence_parse(const struct rule_source *source, struct rule *r,
+                                    struct error *err)
+{
+    if (!source->has_start) {
+        return error_set(err, STATUS_INVALID,
+                         "a recurrence rule needs start_local, the local time it begins with");
+    }
+    struct rrule_source rrule = {
+        .text = source->text,
+        .start = source->start,
+        .exdates = source->exdates,
+        .exdate_count = source->exdate_count,
+        .rdates = source->rdates,
+        .rdate_count = source->rdate_count,
+        .gap = source->gap,
+        .overlap = source->overlap,
+    };
+    enum status s = rrule_parse(&rrule, &r->rrule, err);
+    s = s == STATUS_NOT_FOUND ? STATUS_INVALID : s; /* a schedule that never fires is a mistake */
+    return s == STATUS_OK ? s : error_prefix(err, s, "rrule \"%s\"", show(source->text).text);
+}
+
 enum status rule_parse(const struct rule_source *source, struct zone_set *zones,
                        struct rule *ret_rule, struct error *err)
 {
-    struct rule r = {.kind = RULE_CRON};
-    if (strcmp(source->kind, "rrule") == 0) {
-        return error_set(err, STATUS_INVALID,
-                         "kind \"rrule\" is not supported yet; write cron, interval or once");
-    }
+    struct rule r = {.kind = RULE_CRON, .jitter_us = source->jitter_us};
     if (!rule_kind_parse(source->kind, &r.kind)) {
-        return error_set(err, STATUS_INVALID, "unknown kind \"%s\"; write cron, interval or once",
+        return error_set(err, STATUS_INVALID,
+                         "unknown kind \"%s\"; write cron, rrule, interval or once",
                          show(source->kind).text);
     }
     enum status s = zone_set_find(zones, source->zone, &r.zone, err);
@@ -204,11 +258,10 @@ enum status rule_parse(const struct rule_source *source, struct zone_set *zones,
     }
     switch (r.kind) {
     case RULE_CRON:
-        s = cron_parse(source->text, &r.cron, err);
-        if (s != STATUS_OK) {
-            return error_prefix(err, s, "cron \"%s\"", show(source->text).text);
-        }
-        cron_set_policies(&r.cron, source->gap, source->overlap);
+        s = cron_rule_parse(source, &r, err);
+        break;
+    case RULE_RRULE:
+        s = recurrence_parse(source, &r, err);
         break;
     case RULE_INTERVAL:
         if (!utc_is_finite(source->anchor)) {
@@ -262,11 +315,27 @@ static struct firing once_next(const struct rule *r, utc_us after)
     };
 }
 
-struct firing rule_next(const struct rule *r, utc_us after)
+/* Sums that stay at the ends of the number line, where UTC_NONE and UTC_UNBOUNDED are. */
+static utc_us utc_moved(utc_us t, int64_t us)
+{
+    int64_t moved = 0;
+    if (!utc_is_finite(t)) {
+        return t;
+    }
+    if (__builtin_add_overflow(t.us, us, &moved)) {
+        return us > 0 ? (utc_us){INT64_MAX - 1} : (utc_us){INT64_MIN + 2};
+    }
+    return (utc_us){moved};
+}
+
+/* What the rule itself names, without jitter. */
+static struct firing plain_next(const struct rule *r, utc_us after)
 {
     switch (r->kind) {
     case RULE_CRON:
         return cron_next(&r->cron, r->zone, after);
+    case RULE_RRULE:
+        return rrule_next(&r->rrule, r->zone, after);
     case RULE_INTERVAL:
         return interval_next(r, after);
     case RULE_ONCE:
@@ -275,19 +344,36 @@ struct firing rule_next(const struct rule *r, utc_us after)
     return (struct firing){.found = false};
 }
 
+static struct firing firing_delay(struct firing f, int64_t jitter_us)
+{
+    f.at = f.found ? utc_moved(f.at, jitter_us) : f.at;
+    return f;
+}
+
+struct firing rule_next(const struct rule *r, utc_us after)
+{
+    return firing_delay(plain_next(r, utc_moved(after, -r->jitter_us)), r->jitter_us);
+}
+
+utc_us rule_plain_instant(const struct rule *r, const struct firing *f)
+{
+    return utc_moved(f->at, -r->jitter_us);
+}
+
 struct firing rule_next_within(const struct rule *r, utc_us after, struct rule_bounds bounds)
 {
+    after = utc_moved(after, -r->jitter_us);
     if (bounds.starts_at.us == UTC_UNBOUNDED.us) {
         return (struct firing){.found = false};
     }
     if (utc_is_finite(bounds.starts_at) && after.us < bounds.starts_at.us - 1) {
         after.us = bounds.starts_at.us - 1; /* a firing at the start counts */
     }
-    struct firing f = rule_next(r, after);
+    struct firing f = plain_next(r, after);
     if (f.found && !utc_is_none(bounds.ends_at) && f.at.us >= bounds.ends_at.us) {
         return (struct firing){.found = false};
     }
-    return f;
+    return firing_delay(f, r->jitter_us);
 }
 
 /* Intervals k >= 0 of the anchor with at < before. */
@@ -303,6 +389,8 @@ static int64_t interval_count_before(const struct rule *r, utc_us before)
 int64_t rule_count_within(const struct rule *r, utc_us after, utc_us before,
                           struct rule_bounds bounds)
 {
+    after = utc_moved(after, -r->jitter_us);
+    before = utc_moved(before, -r->jitter_us);
     if (!utc_is_none(bounds.ends_at) && bounds.ends_at.us < before.us) {
         before = bounds.ends_at;
     }
@@ -315,6 +403,8 @@ int64_t rule_count_within(const struct rule *r, utc_us after, utc_us before,
     switch (r->kind) {
     case RULE_CRON:
         return cron_count(&r->cron, r->zone, after, before);
+    case RULE_RRULE:
+        return rrule_count(&r->rrule, r->zone, after, before);
     case RULE_INTERVAL:
         return interval_count_before(r, before) - interval_count_before(r, (utc_us){after.us + 1});
     case RULE_ONCE:
@@ -351,10 +441,36 @@ bool rule_fires_at_most_once_a_local_day(const struct rule *r)
     switch (r->kind) {
     case RULE_CRON:
         return cron_is_at_most_daily(&r->cron);
+    case RULE_RRULE:
+        return rrule_is_at_most_daily(&r->rrule);
     case RULE_INTERVAL:
         return false;
     case RULE_ONCE:
         return true;
     }
     return false;
+}
+
+bool rule_is_of_whole_minutes(const struct rule *r)
+{
+    switch (r->kind) {
+    case RULE_CRON:
+        return !cron_has_seconds(&r->cron);
+    case RULE_RRULE:
+        return !rrule_has_seconds(&r->rrule);
+    case RULE_INTERVAL:
+        return r->length_s % 60 == 0 && r->anchor.us % ((int64_t)60 * MICROS_A_SECOND) == 0;
+    case RULE_ONCE:
+        return r->once_nominal.s % 60 == 0;
+    }
+    return false;
+}
+
+int64_t rule_jitter_us(const char *schedule, int32_t jitter_s)
+{
+    uint64_t hash = 14695981039346656037U; /* FNV-1a: its offset basis and its prime */
+    for (const char *p = schedule; *p != '\0'; p++) {
+        hash = (hash ^ (unsigned char)*p) * 1099511628211U;
+    }
+    return jitter_s > 0 ? (int64_t)(hash % (uint64_t)jitter_s) * MICROS_A_SECOND : 0;
 }

@@ -297,6 +297,17 @@ enum status around_writable_directory(const char *value, struct error *err)
     return directory_check(value, true, err);
 }
 
+enum status around_own_file(const char *value, struct error *err)
+{
+    char directory[4096];
+    const char *slash = strrchr(value, '/');
+    if (slash == NULL || slash == value || (size_t)(slash - value) >= sizeof directory) {
+        return STATUS_OK;
+    }
+    (void)snprintf(directory, sizeof directory, "%.*s", (int)(slash - value), value);
+    return directory_check(directory, true, err);
+}
+
 enum status around_program(const char *value, struct error *err)
 {
     struct stat st;

@@ -29,6 +29,9 @@ MUST_USE enum status around_private_file(const char *value, struct error *err);
 /* An existing directory; one that this user may write. */
 MUST_USE enum status around_directory(const char *value, struct error *err);
 MUST_USE enum status around_writable_directory(const char *value, struct error *err);
+
+/* A file that the daemon makes: its directory is there, and this user may write it. */
+MUST_USE enum status around_own_file(const char *value, struct error *err);
 /* A program that this user may execute. Values that are no absolute path are not looked at. */
 MUST_USE enum status around_program(const char *value, struct error *err);
 

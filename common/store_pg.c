@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "crash_point.h"
-#include "crash_point.h"
 #include "process_metrics.h"
 #include "settings.h"
 #include "store_pg_cancel.h"

@@ -98,7 +98,7 @@ static bool is_sampled(struct clock_witness *w)
 enum status clock_witness_turn(struct clock_witness *w, struct store *store, int64_t statement_ms,
                                struct error *err)
 {
-    bool synchronised = false;
+    enum clock_kept kept = CLOCK_KEPT_UNKNOWN;
     if (is_sampled(w)) {
         return STATUS_OK;
     }
@@ -111,8 +111,8 @@ enum status clock_witness_turn(struct clock_witness *w, struct store *store, int
     }
     sample.after = clock_now();
     struct clock_note note = {.member = w->member, .boot = w->boot, .sample = sample};
-    note.offset_us = clock_sample_offset_us(&sample, clock_wall(&synchronised));
-    note.synchronised = synchronised;
+    note.offset_us = clock_sample_offset_us(&sample, clock_wall(&kept));
+    note.kept = kept;
     bool good = clock_watch_take(w->watch, sample.said, sample.before);
     metric_set(scheduler_metric(SCHEDULER_CLOCK_OFFSET, NULL, NULL), (double)note.offset_us / 1e6);
     metric_set(scheduler_metric(SCHEDULER_CLOCK_ROUND_TRIP, NULL, NULL),

@@ -44,6 +44,7 @@ struct scheduler {
     struct canceller *canceller;
     struct clock_watch *watch;
     struct observer *observer;
+    struct problem_board board;
     struct scheduler_http *http; /* NULL: none wanted */
     _Atomic int64_t looked_ns;   /* when the main loop last looked */
     int signals;
@@ -68,6 +69,7 @@ static enum status make_scope(struct scheduler *d, const char *name, struct erro
         .conninfo = s->database,
         .password_file = s->database_password_file,
         .tz_directory = s->tz_directory[0] == '\0' ? NULL : s->tz_directory,
+        .tz_poll_ms = s->tz_poll_ms,
         .statement_ms = s->database_statement_ms,
         .connect_ms = s->database_connect_ms,
         .establish_ms = s->establish_ms,
@@ -169,6 +171,7 @@ static enum status start_metrics(struct scheduler *d, struct error *err)
                                              .scopes = &s->scopes,
                                              .watch = d->watch,
                                              .member = s->name,
+                                             .board = &d->board,
                                              .observe_ms = s->observe_ms,
                                              .connect_ms = s->database_connect_ms,
                                              .statement_ms = s->database_statement_ms};
@@ -208,6 +211,7 @@ static enum status start_http(struct scheduler *d, struct error *err)
 {
     const struct scheduler_http_options options = {.settings = d->settings,
                                                    .coord = d->coord,
+                                                   .board = &d->board,
                                                    .coord_late_ms = COORD_LATE_MS,
                                                    .stuck_ms = d->settings->stuck_ms,
                                                    .scopes = d->scopes,
@@ -443,6 +447,7 @@ static void free_parts(struct scheduler *d)
     }
     coord_free(d->coord);
     clock_watch_free(d->watch);
+    problem_board_done(&d->board);
     life_file_free(d->life);
     inbox_free(d->urgent);
     free(d->reloaded);
@@ -462,6 +467,7 @@ enum status scheduler_run(const char *path, const struct scheduler_settings *set
     d->path = path;
     d->settings = settings;
     d->signals = -1;
+    problem_board_init(&d->board);
     d->watchdog_ms = notify_watchdog_ms();
     enum status status = make_parts(d, err);
     if (status == STATUS_OK) {

@@ -1,6 +1,5 @@
 /* What the page shows of the database: the figures that the observer keeps as metrics, so that a
- * page asks nobody and waits for nothing. Counts only; names are for those who may read the
- * database. */
+ * page asks nobody and waits for nothing. */
 #include "http_page.h"
 #include "scheduler_metrics.h"
 

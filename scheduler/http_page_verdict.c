@@ -73,6 +73,25 @@ static void facts_judge(struct verdict *d, const char *scope, const struct view_
     }
 }
 
+/* The list of `reportctl status`: all scopes, and what belongs to none. */
+static void problems_judge(struct verdict *d, const struct problem_list *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct problem *p = &list->rows[i];
+        char subject[sizeof p->kind + sizeof p->subject];
+        (void)snprintf(subject, sizeof subject, "%s %s", p->kind, p->subject);
+        wrong(d, subject);
+        page_escaped(d->to, p->text);
+        (void)fputs("<br><span class=\"note\">", d->to);
+        page_escaped(d->to, p->remedy);
+        (void)fputs("</span></li>\n", d->to);
+    }
+    if (list->more) {
+        wrong(d, "");
+        (void)fputs("and more: <code>reportctl status</code></li>\n", d->to);
+    }
+}
+
 static void loop_judge(struct verdict *d, const struct view_loop *loop)
 {
     if (view_loop_turns(loop)) {
@@ -108,11 +127,15 @@ void page_verdict(FILE *to, const struct view *view)
     }
     for (size_t i = 0; i < view->count; i++) {
         replica_judge(&d, view, i);
-        if (known > 0) {
+        if (known > 0 && !view->problems_known) {
             facts_judge(&d, view->scopes[i].name, &view->facts[i]);
         }
     }
-    wrong_count(&d, "", "queues that are held", queue_holds);
+    if (view->problems_known) {
+        problems_judge(&d, &view->problems);
+    } else {
+        wrong_count(&d, "", "queues that are held", queue_holds);
+    }
     (void)fputs(d.count > 0 ? "</ul>\n" : "<p class=\"fine\">Nothing is known to be wrong.</p>\n",
                 to);
 }

@@ -14,12 +14,14 @@
 #include "scope.h"
 #include "status.h"
 
+struct problem_board;
 struct scheduler_http;
 
 /* Borrowed until scheduler_http_stop; the settings only until scheduler_http_start returns. */
 struct scheduler_http_options {
     const struct scheduler_settings *settings;
     const struct coord *coord;
+    struct problem_board *board;
     int64_t coord_late_ms, stuck_ms; /* silence of the coordination, of a scope, that is too long */
     struct scope *const *scopes;
     size_t count;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "loop_name.h"
+#include "problem_board.h"
 
 #define LOOK_LATE_MS                                                                               \
     10000 /* the main loop looks every second, and does nothing that takes long                    \
@@ -32,6 +33,7 @@ struct view *view_take(const struct scheduler_http_options *options, const char 
         return NULL;
     }
     v->now = clock_now();
+    v->problems_known = problem_board_read(options->board, &v->problems);
     (void)snprintf(v->member, sizeof v->member, "%s", member);
     view_loop_add(
         v, &(struct view_turn){LOOP_MAIN, "", {atomic_load(options->looked_ns)}, LOOK_LATE_MS});

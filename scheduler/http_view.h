@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "http_scheduler.h"
 #include "scope.h"
+#include "store_figures.h"
 #include "store_request.h"
 
 #define VIEW_LOOPS_MAX (COORD_SCOPES_MAX + 3)
@@ -39,7 +40,9 @@ struct view {
     size_t loop_count;
     struct request_leader leaders[COORD_SCOPES_MAX]; /* by the database, at leaders_at */
     size_t leader_count;
-    instant leaders_at; /* ns 0: not known yet */
+    instant leaders_at;  /* ns 0: not known yet */
+    bool problems_known; /* by the observer, of late */
+    struct problem_list problems;
 };
 
 /* Owns: free(). NULL: no memory. Thread: any. Blocks: never for long. */

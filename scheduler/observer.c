@@ -31,6 +31,7 @@ struct observer {
     bool clock_failing;
     struct clock_witness witness;
     struct figure_list figures;
+    struct problem_list problems;
     struct metric **shown; /* series of the reading before, figures.max of them */
     size_t shown_count;
 };
@@ -82,6 +83,9 @@ static void figures_show(struct observer *o)
 
 static void figures_hide(struct observer *o)
 {
+    if (o->options.board != NULL) {
+        problem_board_show(o->options.board, NULL);
+    }
     for (size_t i = 0; i < o->shown_count; i++) {
         metric_clear(o->shown[i]);
     }
@@ -120,6 +124,10 @@ static enum status look(struct observer *o, struct error *err)
         s = store_figures(o->store, &request, instant_add_ms(clock_now(), options->statement_ms),
                           &o->figures, err);
     }
+    if (s == STATUS_OK) {
+        s = store_problems(o->store, instant_add_ms(clock_now(), options->statement_ms),
+                           &o->problems, err);
+    }
     return s;
 }
 
@@ -130,6 +138,9 @@ static void observe(struct observer *o)
     enum status s = look(o, &err);
     if (s == STATUS_OK) {
         figures_show(o);
+        if (o->options.board != NULL) {
+            problem_board_show(o->options.board, &o->problems);
+        }
         atomic_store(&o->observed_ns, asked.ns);
     } else if (instant_ms_between((instant){atomic_load(&o->observed_ns)}, clock_now()) >=
                VANISH_PERIODS * o->options.observe_ms) {

@@ -10,10 +10,8 @@ bool misfire_parse(const char *word, enum misfire *ret_misfire)
         const char *word;
         enum misfire misfire;
     } words[] = {
-        {"", MISFIRE_DEFAULT},
-        {"run_all", MISFIRE_RUN_ALL},
-        {"run_latest", MISFIRE_RUN_LATEST},
-        {"skip", MISFIRE_SKIP},
+        {"", MISFIRE_DEFAULT},  {"run_all", MISFIRE_RUN_ALL},   {"run_latest", MISFIRE_RUN_LATEST},
+        {"skip", MISFIRE_SKIP}, {"coalesce", MISFIRE_COALESCE},
     };
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (strcmp(word, words[i].word) == 0) {
@@ -35,6 +33,8 @@ const char *gap_reason_name(enum gap_reason reason)
         return "misfire_max";
     case GAP_MISFIRE_AGE:
         return "misfire_age";
+    case GAP_COALESCED:
+        return "coalesced";
     case GAP_PROBLEM_MENDED:
         return "problem_mended";
     case GAP_PAUSED:
@@ -101,6 +101,8 @@ struct pass {
     struct plan_sink *sink;
     size_t firings_before, gaps_before; /* of this schedule: where its own begin */
     utc_us previous;                    /* the firing before the next to be emitted */
+    bool coalescing;                    /* the next to run covers more than its own window: */
+    utc_us window_start;
     char previous_key[KEY_MAX_BYTES];
     struct plan_result result;
     bool full;      /* the sink took no more */
@@ -147,6 +149,12 @@ static enum plan_cause cause_of(const struct pass *p, const struct firing *f, bo
     return f->at.us < p->subject->effective_from.us ? PLAN_EDIT : PLAN_ON_TIME;
 }
 
+/* Windows are the rule's own: jitter moves when a job runs, not what it is about. */
+static utc_us plain_of(const struct pass *p, utc_us at)
+{
+    return utc_is_none(at) ? at : (utc_us){at.us - p->subject->rule->jitter_us};
+}
+
 static bool emit_run(struct pass *p, const struct firing *f, bool missed)
 {
     if (p->sink->firing_count == p->sink->firing_max) {
@@ -159,7 +167,9 @@ static bool emit_run(struct pass *p, const struct firing *f, bool missed)
     }
     out->subject = p->number;
     out->firing = *f;
-    out->window_start = p->previous;
+    out->window_start = plain_of(p, p->coalescing ? p->window_start : p->previous);
+    p->coalescing = false;
+    out->window_end = plain_of(p, f->at);
     out->cause = cause_of(p, f, missed);
     p->sink->firing_count++;
     p->previous = f->at;
@@ -273,13 +283,98 @@ static void pass_withhold(struct pass *p)
     p->result.next = rule_next_within(s->rule, last.at, bounds);
 }
 
+/* A stretch of firings as one gap, by counting. `first` is the first after an instant that was
+ * dealt with. */
+static void gap_stretch(struct pass *p, const struct firing *first, const struct firing *last,
+                        enum gap_reason reason)
+{
+    const struct plan_subject *s = p->subject;
+    struct rule_bounds bounds = {s->starts_at, s->ends_at};
+    struct planned_gap *g = &p->sink->gaps[p->sink->gap_count++];
+    *g = (struct planned_gap){
+        .subject = p->number,
+        .from = first->at,
+        .to = last->at,
+        .firings = rule_count_within(s->rule, (utc_us){first->at.us - 1}, (utc_us){last->at.us + 1},
+                                     bounds),
+        .reason = reason,
+    };
+    key_format(s->form, first, g->from_key);
+    key_format(s->form, last, g->to_key);
+    memcpy(p->previous_key, g->to_key, sizeof p->previous_key);
+    p->result.moved = true;
+    p->result.last = *last;
+    p->previous = last->at;
+}
+
+/* What is due and older than a span; effective_from: see firing_take. */
+static utc_us older_than(const struct pass *p, int64_t span_us)
+{
+    const struct plan_subject *s = p->subject;
+    utc_us limit = {p->now.us - span_us};
+    return s->effective_from.us < limit.us ? utc_earlier(limit, s->until) : UTC_NONE;
+}
+
+/* Everything that was missed, without looking at each: a minute schedule may have been down for a
+ * year. There is room for it: this is the first that the pass does. Returns: where the pass goes
+ * on, with firings that are not missed. */
+static utc_us pass_coalesce(struct pass *p, utc_us base)
+{
+    const struct plan_subject *s = p->subject;
+    struct rule_bounds bounds = {s->starts_at, s->ends_at};
+    utc_us aged = older_than(p, s->misfire_age_us);
+    utc_us missed = older_than(p, s->misfire_grace_us);
+    struct firing first = rule_next_within(s->rule, base, bounds);
+    struct firing last = rule_last_within(s->rule, base, aged, bounds);
+    if (last.found) {
+        gap_stretch(p, &first, &last, GAP_MISFIRE_AGE);
+        base = last.at;
+        first = rule_next_within(s->rule, base, bounds);
+    }
+    last = rule_last_within(s->rule, base, missed, bounds);
+    if (!last.found) {
+        return base;
+    }
+    struct firing live = rule_next_within(s->rule, last.at, bounds);
+    p->coalescing = true;
+    p->window_start = p->previous;
+    p->result.work++;
+    if (live.found && live.at.us <= p->now.us && live.at.us < s->until.us) {
+        gap_stretch(p, &first, &last, GAP_COALESCED);
+    } else {
+        struct firing before = rule_last_within(s->rule, base, last.at, bounds);
+        if (before.found) {
+            gap_stretch(p, &first, &before, GAP_COALESCED);
+        }
+        (void)emit_run(p, &last, true);
+    }
+    return last.at;
+}
+
+/* Behind a firing that newer data computed older ones may name the same times again. */
+static struct firing firing_after(const struct plan_subject *s, const struct firing *f)
+{
+    struct rule_bounds bounds = {s->starts_at, s->ends_at};
+    struct firing next = rule_next_within(s->rule, f->at, bounds);
+    for (size_t i = 0; next.found && s->stored.found && !next.utc_in_key &&
+                       next.nominal.s <= s->stored.nominal.s && i < s->work_max;
+         i++) {
+        next = rule_next_within(s->rule, next.at, bounds);
+    }
+    return next;
+}
+
 static void pass_run(struct pass *p)
 {
     const struct plan_subject *s = p->subject;
     utc_us base = base_of(s);
     size_t most = s->work_max > p->window_max ? s->work_max : p->window_max + 1;
     struct rule_bounds bounds = {s->starts_at, s->ends_at};
-    struct firing f = rule_next_within(s->rule, base, bounds);
+    if (p->misfire == MISFIRE_COALESCE) {
+        base = pass_coalesce(p, base);
+    }
+    bool stored = s->stored.found && !p->result.moved;
+    struct firing f = stored ? s->stored : rule_next_within(s->rule, base, bounds);
     bool going = true;
     bool due = false;
     while (going) {
@@ -290,7 +385,7 @@ static void pass_run(struct pass *p)
         p->result.work++;
         going = firing_take(p, &f);
         if (going) {
-            f = rule_next_within(s->rule, f.at, bounds);
+            f = firing_after(s, &f);
         }
     }
     if (going && !due) {
@@ -361,6 +456,9 @@ struct plan_later plan_later_add(const struct plan_subject *s, utc_us now, struc
         break;
     case MISFIRE_RUN_LATEST:
         run = missed > 0 && live == 0 && newer.missed == 0 && newer.live == 0 ? 1 : 0;
+        break;
+    case MISFIRE_COALESCE:
+        run = live == 0 && rule_count_within(s->rule, age, end, bounds) > 0 ? 1 : 0;
         break;
     case MISFIRE_RUN_ALL:
         run = rule_count_within(s->rule, age, end, bounds) - live;

@@ -8,10 +8,14 @@
  *   run_all     the latest `max` missed ones within `age` run, older ones become gaps
  *   run_latest  missed ones become a gap, except that the latest runs when nothing newer is due
  *   skip        missed ones become a gap
- * Whether a firing runs depends only on the firings after it. So a pass may stop anywhere, as long
- * as it stops before the first firing whose successors it has not seen: the outcome is the same as
- * that of one long pass. And so a version that an edit ends must know what runs under the versions
- * behind it (struct plan_later), or an edit in an outage would run more than no edit. */
+ *   coalesce    one run for all that were missed within `age`: the first that is due and not
+ * missed, or the latest missed one. Its window begins where that of the first of them begins; the
+ * others become a gap. Older ones become a gap as with run_all. A version that an edit ends has a
+ * run of its own. Whether a firing runs depends only on the firings after it. So a pass may stop
+ * anywhere, as long as it stops before the first firing whose successors it has not seen: the
+ * outcome is the same as that of one long pass. And so a version that an edit ends must know what
+ * runs under the versions behind it (struct plan_later), or an edit in an outage would run more
+ * than no edit. */
 #ifndef RS_PLANNER_H
 #define RS_PLANNER_H
 
@@ -33,6 +37,7 @@ enum misfire {
     MISFIRE_RUN_ALL,
     MISFIRE_RUN_LATEST,
     MISFIRE_SKIP,
+    MISFIRE_COALESCE,
 };
 
 /* "" (NULL in SQL) is the default. False: no such word. */
@@ -43,6 +48,7 @@ enum gap_reason {
     GAP_MISFIRE_LATEST,
     GAP_MISFIRE_MAX,
     GAP_MISFIRE_AGE,
+    GAP_COALESCED,      /* the run behind it has their windows in its own */
     GAP_PROBLEM_MENDED, /* due while the schedule had a problem */
     GAP_PAUSED,         /* due while the schedule was paused */
 };
@@ -70,6 +76,10 @@ struct plan_subject {
     int32_t misfire_max; /* 1 to PLANNER_MISSED_MAX */
     int64_t misfire_age_us;
     int64_t misfire_grace_us;
+    /* The next firing as it is stored, where newer time zone data than the rule's computed it: it
+     * is the first of a pass, and behind it only later nominal times count. Not found: the rule
+     * says. */
+    struct firing stored;
     utc_us until;            /* a newer version begins: only firings before it; UTC_UNBOUNDED */
     struct plan_later later; /* of the versions from `until` on */
     bool withheld;           /* nothing of this version runs: what was due is one gap */
@@ -91,7 +101,10 @@ const char *plan_cause_name(enum plan_cause cause); /* occurrence.cause */
 struct planned_firing {
     size_t subject; /* caller's number of the schedule */
     struct firing firing;
-    utc_us window_start; /* the firing before, whatever became of it; UTC_NONE: none */
+    /* The firing before, whatever became of it, or the one before those that it coalesces;
+     * UTC_NONE: none. */
+    utc_us window_start;
+    utc_us window_end; /* both without jitter */
     enum plan_cause cause;
     char key[KEY_MAX_BYTES];
 };
@@ -151,9 +164,15 @@ struct plan_edit {
     bool has_next; /* the version before would have fired again, first for next_nominal */
     struct local_time next_nominal;
     char highest_key[KEY_MAX_BYTES]; /* of the schedule's own occurrences; "": there is none */
+    /* How much later the rule's firings are due by the new version's jitter than by the old one's.
+     * Where the one ends in the rule's own time the other begins: no firing is passed over or comes
+     * twice because its delay is another. Of a new schedule: the whole jitter. */
+    int64_t shift_us;
 };
 
 struct plan_switch {
+    bool shifted;        /* last_fire_at is what it would have been by the new jitter */
+    utc_us last_fire_at; /* UTC_NONE: none */
     utc_us switched_at;
     struct firing next; /* found = false: none; of a paused version: what would come next */
     bool has_form;

@@ -1,8 +1,11 @@
 /* A batch of planned schedules in memory, on its way to one plan_batch call. */
 #include "store_plan.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "firing_move.h"
 
 #define GAPS_MAX ((size_t)2 * PLAN_SCHEDULES_MAX + PLAN_GAPS_A_SCHEDULE)
 
@@ -42,19 +45,81 @@ void plan_batch_clear(struct plan_batch *b)
     b->sink.gap_count = 0;
 }
 
+void stored_dates_free(struct stored_dates *d)
+{
+    free(d->times);
+    *d = (struct stored_dates){0};
+}
+
+bool stored_dates_clear(struct stored_dates *d, size_t most)
+{
+    d->count = 0;
+    if (most > d->max) {
+        struct local_time *times = realloc(d->times, most * sizeof times[0]);
+        if (times == NULL) {
+            return false;
+        }
+        d->times = times;
+        d->max = most;
+    }
+    return true;
+}
+
+void stored_dates_add(struct stored_dates *d, const char *text, const struct local_time **ret_times,
+                      size_t *ret_count, bool *out_of_range)
+{
+    *ret_times = NULL;
+    *ret_count = 0;
+    if (text[0] == '\0') {
+        return;
+    }
+    struct local_time *times = d->times + d->count;
+    if (local_times_parse(text, times, d->max - d->count, ret_count, NULL) == STATUS_OK) {
+        *ret_times = times;
+        d->count += *ret_count;
+    } else {
+        *out_of_range = true;
+    }
+}
+
+void stored_rule_std(const struct stored_rule *stored, char ret_text[PLAN_RULE_MAX])
+{
+    char text[CRON_TEXT_MAX];
+    struct rule_source source = {.text = stored->text, .dialect = stored->dialect};
+    bool converted = stored->dialect[0] != '\0' && strcmp(stored->dialect, "std") != 0 &&
+                     rule_std_text(&source, text, NULL) == STATUS_OK;
+    (void)snprintf(ret_text, PLAN_RULE_MAX, "%s", converted ? text : "");
+}
+
 enum status stored_rule_parse(const struct stored_rule *stored, struct zone_set *zones,
                               struct rule *ret_rule, struct error *err)
 {
     if (stored->out_of_range) {
         return error_set(err, STATUS_INVALID,
-                         "anchor, starts_at and ends_at must lie in the years 1 to 9999");
+                         "anchor, starts_at, ends_at, exdates and rdates must lie in the years 1 "
+                         "to 9999");
     }
     struct rule_source source = {
         .kind = stored->kind,
         .text = stored->text,
+        .dialect = stored->dialect[0] != '\0' ? stored->dialect : NULL,
         .zone = stored->time_zone,
         .anchor = stored->anchor,
+        .has_start = stored->has_start,
+        .start = stored->start,
+        .exdates = stored->exdates,
+        .exdate_count = stored->exdate_count,
+        .rdates = stored->rdates,
+        .rdate_count = stored->rdate_count,
+        .jitter_us = stored->jitter_us,
     };
+    if ((stored->dst_gap[0] != '\0' && !dst_gap_policy_parse(stored->dst_gap, &source.gap)) ||
+        (stored->dst_overlap[0] != '\0' &&
+         !dst_overlap_policy_parse(stored->dst_overlap, &source.overlap))) {
+        return error_set(err, STATUS_INVALID,
+                         "dst_gap %s or dst_overlap %s is not known to this version",
+                         stored->dst_gap, stored->dst_overlap);
+    }
     enum status s = rule_parse(&source, zones, ret_rule, err);
     /* A zone that the installed list does not know is the schedule's fault. One that is listed but
      * missing or damaged is this replica's: another may plan it, so it never becomes a problem. */
@@ -96,6 +161,28 @@ static enum status subject_fill(const struct due_row *row, const struct rule *ru
     return STATUS_OK;
 }
 
+enum zone_standing zone_standing_of(const struct due_row *row, struct zone_set *zones)
+{
+    const char *digest = zone_set_digest(zones, row->rule.time_zone);
+    if (row->zone_digest[0] == '\0' || digest[0] == '\0' || strcmp(row->zone_digest, digest) == 0) {
+        return ZONE_SAME;
+    }
+    return strcmp(row->tzdata, zone_set_version(zones)) > 0 ? ZONE_STAYS : ZONE_MOVES;
+}
+
+/* What newer time zone data computed is planned as it stands. */
+static void stored_use(const struct due_row *row, struct zone_set *zones, struct plan_subject *s)
+{
+    if (!row->next.found || zone_standing_of(row, zones) != ZONE_STAYS) {
+        return;
+    }
+    struct rule_bounds bounds = {s->starts_at, s->ends_at};
+    struct firing here = firing_move(s->rule, bounds, &row->next);
+    s->stored = row->next;
+    s->stored.utc_in_key = s->rule->kind == RULE_INTERVAL;
+    s->stored.offset_in_key = here.found && here.offset_in_key;
+}
+
 enum status plan_batch_add(struct plan_batch *b, const struct due_row *row, utc_us now,
                            struct plan_bounds bounds, struct zone_set *zones, struct error *err)
 {
@@ -117,6 +204,8 @@ enum status plan_batch_add(struct plan_batch *b, const struct due_row *row, utc_
         s = subject_fill(row, &rule, bounds, &subject, err);
     }
     if (s == STATUS_OK) {
+        stored_use(row, zones, &subject);
+        memcpy(e.zone_digest, zone_set_digest(zones, row->rule.time_zone), sizeof e.zone_digest);
         s = plan_schedule(&subject, now, b->count, &b->window, &b->sink, &e.result, err);
     }
     if (s != STATUS_OK) {

@@ -16,6 +16,11 @@ static struct rule_bounds bounds_of(const struct plan_edit *e)
     return (struct rule_bounds){e->starts_at, e->ends_at};
 }
 
+static utc_us utc_shifted(utc_us t, int64_t us)
+{
+    return utc_is_finite(t) ? (utc_us){t.us + us} : t;
+}
+
 /* The first firing of the new rule for a date that the old one would still have fired for. */
 static struct firing date_kept(const struct plan_edit *e)
 {
@@ -74,14 +79,20 @@ static enum status form_find(const struct plan_edit *e, struct plan_switch *w, s
     return STATUS_OK;
 }
 
-enum status plan_switch_find(const struct plan_edit *e, struct plan_switch *ret_switch,
+enum status plan_switch_find(const struct plan_edit *edit, struct plan_switch *ret_switch,
                              struct error *err)
 {
+    struct plan_edit shifted = *edit;
+    const struct plan_edit *e = &shifted;
+    shifted.effective_from = utc_shifted(edit->effective_from, edit->shift_us);
+    shifted.last_fire_at = utc_shifted(edit->last_fire_at, edit->shift_us);
     bool after_last = e->last_fire_at.us > e->effective_from.us;
     struct plan_switch w = {
         .switched_at = after_last ? e->last_fire_at : e->effective_from,
         .has_form = e->has_form,
         .form = e->form,
+        .shifted = edit->shift_us != 0 && !utc_is_none(e->last_fire_at),
+        .last_fire_at = e->last_fire_at,
     };
     *ret_switch = w;
     if (e->rule == NULL) {

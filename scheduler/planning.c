@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "log.h"
-#include "planning_state.h"
+#include "planning_zone.h"
 #include "scheduler_metrics.h"
 
 #define WAKE_MS         30000 /* the longest sleep; changes and requests are looked at as often */
@@ -56,8 +56,11 @@ struct planning *planning_new(const struct planning_options *options)
 void planning_free(struct planning *p)
 {
     if (p != NULL) {
-        zone_set_close(p->zones);
+        planning_zones_close(p);
         plan_batch_free(p->batch);
+        stored_dates_free(&p->due.dates);
+        stored_dates_free(&p->changes.dates);
+        stored_dates_free(&p->ahead.dates);
         free(p->due.rows);
         free(p->changes.rows);
         free(p->ahead.rows);
@@ -65,14 +68,6 @@ void planning_free(struct planning *p)
         free(p->take_in);
         free(p->requests);
         free(p);
-    }
-}
-
-void planning_warm(struct planning *p)
-{
-    struct error err = {.text = ""};
-    if (p->zones == NULL && zone_set_open(p->options.tz_directory, &p->zones, &err) != STATUS_OK) {
-        p->zones = NULL;
     }
 }
 
@@ -147,7 +142,8 @@ static enum status tend(struct planning *p, struct error *err)
     instant sent = clock_now();
     enum status s = planning_call(p, &call, err);
     if (s == STATUS_OK) {
-        s = store_tend(&call, TEND_LIMIT, clock_expected(p, sent, call.deadline), &t, err);
+        const struct tend_terms terms = {.limit = TEND_LIMIT, .known = planning_known(p)};
+        s = store_tend(&call, terms, clock_expected(p, sent, call.deadline), &t, err);
     }
     if (s != STATUS_OK) {
         return s;
@@ -240,7 +236,7 @@ static enum status due_collect(struct planning *p, size_t limit, struct error *e
     struct error why = {0};
     for (size_t i = 0; i < p->due.count; i++) {
         const struct due_row *row = &p->due.rows[i];
-        if (due_is_hidden(p, row, now)) {
+        if (due_is_hidden(p, row, now) || planning_zones_take(p, row)) {
             p->hidden = true;
             continue;
         }
@@ -296,7 +292,7 @@ static enum status due_batch(struct planning *p, size_t most, bool *ret_burst, s
         }
     }
     *ret_burst = full;
-    return s;
+    return s == STATUS_OK ? planning_zones_move(p, err) : s;
 }
 
 static enum status plan_due(struct planning *p, struct error *err)
@@ -346,6 +342,9 @@ static enum status read_next_due(struct planning *p, struct error *err)
         p->next_known = true;
         p->due_at = INSTANT_NEVER;
         clock_read(p, (struct clock_reading){next.now, sent, clock_now()});
+        if (next.edited) { /* one that was announced begins without a NOTIFY */
+            p->look_at = instant_min(p->look_at, instant_add_ms(p->looked_at, REST_MS));
+        }
     }
     return s;
 }
@@ -377,6 +376,7 @@ static void result_finish(struct planning *p, struct planning_result *ret_result
     }
     wake = instant_min(wake, instant_min(p->look_at, p->answer_at));
     wake = instant_min(wake, instant_min(p->tend_at, planning_ahead_at(p)));
+    wake = instant_min(wake, planning_zones_at(p));
     wake = due_is_done(p, now) ? instant_min(wake, p->retention.at) : wake;
     p->result.wake_at = p->result.more ? now : wake;
     *ret_result = p->result;
@@ -417,6 +417,7 @@ enum status planning_prepare(struct planning *p, const struct authority *a, stru
     p->batch_limit = p->options.batch_schedules;
     p->burst_limit = BURST_FIRST;
     p->take_in_limit = PLAN_SCHEDULES_MAX;
+    p->move_limit = PLAN_SCHEDULES_MAX;
     p->next_known = false;
     p->first_part = 0;
     p->looked_at = (instant){0};
@@ -424,7 +425,7 @@ enum status planning_prepare(struct planning *p, const struct authority *a, stru
     p->beaten.said = UTC_NONE;
     p->retention = (struct retention){.at = instant_add_ms(clock_now(), RETENTION_MORE_MS)};
     enum status s = STATUS_OK;
-    if (p->zones == NULL && zone_set_open(p->options.tz_directory, &p->zones, err) != STATUS_OK) {
+    if (planning_zones_open(p, err) != STATUS_OK) {
         return error_prefix(err, STATUS_CORRUPT, "time zones");
     }
     struct store_call call;
@@ -434,6 +435,9 @@ enum status planning_prepare(struct planning *p, const struct authority *a, stru
     }
     if (s == STATUS_OK) {
         s = tend(p, err);
+    }
+    if (s == STATUS_OK) {
+        s = planning_zones_prepare(p, err);
     }
     if (s == STATUS_OK) {
         s = prepare_changes(p, a, store, err);
@@ -447,7 +451,7 @@ enum status planning_prepare(struct planning *p, const struct authority *a, stru
 static enum status parts_run(struct planning *p, struct error *err)
 {
     static enum status (*const parts[])(struct planning *, struct error *) = {
-        take_changes, answer_requests, plan_due, tend};
+        planning_zones_step, take_changes, answer_requests, plan_due, tend};
     const size_t count = sizeof parts / sizeof parts[0];
     size_t first = p->first_part;
     p->first_part = 0;

@@ -21,6 +21,7 @@ struct planning_options {
     const char *scope;
     const struct lease *lease; /* borrowed; checked before every statement */
     const char *tz_directory;  /* NULL: the system's */
+    int64_t tz_poll_ms;        /* look for other time zone files as often; 0: a minute */
     int64_t statement_ms;      /* deadline of one statement */
     size_t batch_schedules;    /* schedules a plan_batch call, at most 1000 */
     int64_t look_ms;           /* look for edits and requests as often; 0: 30 s */

@@ -5,7 +5,7 @@
  * (I9). An edit that is not taken in yet has changed neither step nor version, so before each call
  * the server is asked whether one waits. Whatever is in doubt is dropped, and read when it is due.
  */
-#include "planning_state.h"
+#include "planning_zone.h"
 
 #define AHEAD_MS       200 /* near enough that what was read is still in the processors' caches */
 #define AHEAD_LEAST_MS 20  /* later it would itself make the firing late */
@@ -38,7 +38,8 @@ static void ahead_collect(struct planning *p, utc_us at)
     for (size_t i = 0; i < p->due.count && s != STATUS_FULL; i++) {
         const struct due_row *row = &p->due.rows[i];
         if (row->next_fire_at.us == at.us && !row->edited &&
-            !rest_is_on(&p->zone_rest, row->rule.time_zone, now)) {
+            !rest_is_on(&p->zone_rest, row->rule.time_zone, now) &&
+            zone_standing_of(row, p->zones) == ZONE_SAME) {
             s = plan_batch_add(p->batch, row, at, open, p->zones, NULL);
         }
     }

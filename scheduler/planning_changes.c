@@ -154,6 +154,7 @@ static struct plan_edit edit_of(const struct change_row *c)
         .last_nominal = c->last_nominal,
         .has_next = c->has_next,
         .next_nominal = c->next_nominal,
+        .shift_us = c->ended ? 0 : c->rule.jitter_us - (c->has_progress ? c->was_jitter_us : 0),
     };
     if (!c->has_progress) {
         edit.last_fire_at = UTC_NONE;
@@ -209,6 +210,7 @@ static enum status gap_add(struct planning *p, struct change_pass *pass, const s
     edit.rule = &rule;
     edit.once = strcmp(row->rule.kind, "once") == 0;
     edit.paused = edit.has_next = false;
+    edit.shift_us = 0; /* switched_at is the version's own */
     edit.effective_from = row->switched_at;
     edit.starts_at = row->rule.starts_at;
     edit.ends_at = row->rule.ends_at;
@@ -232,6 +234,7 @@ static enum status gap_add_by_other(struct planning *p, struct change_pass *pass
     struct due_row other = *row;
     if (!p->changes.rows[index].ended) {
         other.rule = p->changes.rows[index].rule;
+        other.rule.jitter_us = row->rule.jitter_us; /* when it would have been due */
         return gap_add(p, pass, &other, index, err);
     }
     const char *names[] = {row->schedule};
@@ -248,6 +251,7 @@ static enum status gap_add_by_other(struct planning *p, struct change_pass *pass
     for (size_t i = 0; s == STATUS_INVALID && i < p->ahead.count; i++) {
         if (!p->ahead.rows[i].ended) {
             other.rule = p->ahead.rows[i].rule;
+            other.rule.jitter_us = row->rule.jitter_us;
             s = gap_add(p, pass, &other, index, err);
         }
     }
@@ -390,6 +394,8 @@ static enum status take_in_fill(struct planning *p, struct change_pass *pass,
         (void)snprintf(row.problem, sizeof row.problem, "%.*s", (int)sizeof row.problem - 1,
                        why.text);
         text_trim(row.problem);
+    } else if (!c->ended) {
+        stored_rule_std(&c->rule, row.rule_std);
     }
     *ret_row = row;
     return STATUS_OK;

@@ -6,6 +6,7 @@
 #include "planning_rest.h"
 #include "retention.h"
 #include "store_plan.h"
+#include "zone_watch.h"
 
 #define PLAN_AHEAD_MAX 1000
 
@@ -24,7 +25,9 @@ struct clock_reading {
 
 struct planning {
     struct planning_options options;
-    struct zone_set *zones;
+    struct zone_watch zone_watch;
+    struct zone_set *zones; /* of the watch; another one after planning_zones_step */
+    struct zone_walk *zone_walk;
     struct plan_batch *batch;
     struct due_rows due; /* rows of due() and of progress_of() */
     struct change_rows changes;
@@ -42,6 +45,8 @@ struct planning {
     utc_us ahead_for;     /* the batch holds what is due at this instant; UTC_NONE: nothing ahead */
     size_t ahead_written; /* entries of it that were sent */
     size_t take_in_limit; /* edits a take_in call, likewise */
+    size_t move_limit;    /* moves a rezone call, likewise */
+    uint64_t moved;       /* next firings that other time zone data have moved */
     uint64_t writes;      /* batches written */
     struct accused accused;
 
@@ -110,6 +115,9 @@ MUST_USE enum status planning_ahead_write(struct planning *p, size_t most, bool 
 /* The same for the first `count` rows of p->take_in. ret_taken: how many were taken in. */
 MUST_USE enum status planning_write_take_in(struct planning *p, size_t count, size_t *ret_taken,
                                             struct error *err);
+
+/* Write the first `count` of planning_zone_moves. Returns: as planning_write_batch. */
+MUST_USE enum status planning_write_moves(struct planning *p, size_t count, struct error *err);
 
 /* This replica cannot plan a schedule in this zone (its tzdata is damaged); another may. Nothing
  * durable is said: the zone's schedules rest here, longer each time, and the log tells once for

@@ -1,11 +1,11 @@
 /* Writing batches so that one bad row stops nothing else (invariant I12). */
-#include "planning_state.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "decision.h"
 #include "log.h"
+#include "planning_zone.h"
 #include "scheduler_metrics.h"
 
 #define CALLS_MAX  64 /* write calls in one step: the rest is done by the next */
@@ -315,6 +315,11 @@ static enum status take_in_write(struct planning *p, size_t begin, size_t end, s
     struct store_call call;
     struct written_rows written;
     enum status s = planning_call(p, &call, err);
+    for (size_t i = begin; i < end; i++) {
+        struct take_in_row *row = &p->take_in[i];
+        memcpy(row->zone_digest, zone_set_digest(p->zones, row->change->rule.time_zone),
+               sizeof row->zone_digest);
+    }
     if (s == STATUS_OK) {
         s = store_take_in(&call, &p->take_in[begin], end - begin, zone_set_version(p->zones),
                           &written, err);
@@ -330,6 +335,7 @@ static enum status take_in_write(struct planning *p, size_t begin, size_t end, s
             continue;
         }
         rest_forget(&p->rest, name);
+        planning_zones_met(p, row->change->rule.time_zone);
         if (row->problem[0] != '\0') {
             log_event(LOG_LEVEL_WARN, "schedule has a problem", "scope=%s schedule=%s problem=%s",
                       p->authority->scope, name, log_quote(row->problem).text);
@@ -377,4 +383,71 @@ enum status planning_write_take_in(struct planning *p, size_t count, size_t *ret
     enum status s = rows_write(p, &r, 0, count, err);
     *ret_taken = (size_t)(p->writes - before);
     return s;
+}
+
+static const char *move_name(const struct planning *p, size_t index)
+{
+    return planning_zone_moves(p)[index].schedule;
+}
+
+static void move_tell(const struct planning *p, const struct zone_move *m)
+{
+    char old[RFC3339_TEXT_MAX];
+    char next[RFC3339_TEXT_MAX] = "none";
+    if (m->next.found && m->next.at.us == m->old.at.us) {
+        return;
+    }
+    rfc3339_format(m->old.at, m->old.offset_s, old);
+    if (m->next.found) {
+        rfc3339_format(m->next.at, m->next.offset_s, next);
+    }
+    metric_add(scheduler_metric(SCHEDULER_ZONE_MOVES, p->authority->scope, NULL), 1);
+    log_event(LOG_LEVEL_INFO, "next firing moved by other time zone data",
+              "scope=%s schedule=%s old=%s new=%s time_zone=%s tzdata_old=%s tzdata_new=%s",
+              p->authority->scope, m->schedule, old, next, m->time_zone,
+              m->old_tzdata[0] != '\0' ? m->old_tzdata : "unknown", zone_set_version(p->zones));
+}
+
+static enum status moves_write(struct planning *p, size_t begin, size_t end, struct error *err)
+{
+    struct store_call call;
+    struct written_rows written;
+    const struct zone_move *moves = planning_zone_moves(p);
+    enum status s = planning_call(p, &call, err);
+    if (s == STATUS_OK) {
+        s = store_rezone(&call, &moves[begin], end - begin, zone_set_version(p->zones), &written,
+                         err);
+    }
+    if (s != STATUS_OK) {
+        return s;
+    }
+    for (size_t i = begin; i < end; i++) {
+        if (written.written[i - begin]) {
+            move_tell(p, &moves[i]);
+            rest_forget(&p->rest, moves[i].schedule);
+        } else {
+            row_skip(p, moves[i].schedule);
+        }
+    }
+    p->moved += written.count;
+    p->writes += written.count > 0 ? 1 : 0;
+    return STATUS_OK;
+}
+
+static enum status move_blame(struct planning *p, size_t index, struct error *why,
+                              struct error *err)
+{
+    const struct zone_move *m = &planning_zone_moves(p)[index];
+    return planning_blame(p, m->schedule, m->step, why->text, err);
+}
+
+enum status planning_write_moves(struct planning *p, size_t count, struct error *err)
+{
+    struct ranges r = {.write = moves_write,
+                       .blame = move_blame,
+                       .name = move_name,
+                       .limit = &p->move_limit,
+                       .most = PLAN_SCHEDULES_MAX};
+    p->next_known = p->next_known && count == 0;
+    return rows_write(p, &r, 0, count, err);
 }

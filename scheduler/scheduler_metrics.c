@@ -192,6 +192,21 @@ const struct metric_family SCHEDULER_FAMILIES[SCHEDULER_METRICS] = {
          .help = "Steps of the database's clock that this replica testified, by verdict: raised (a "
                  "hold), known (it stood already), own (refuted: this machine was stopped).",
          .labels = {"verdict"}},
+    [SCHEDULER_ZONE_RELOADS] = {.name = "report_scheduler_tzdata_reloads_total",
+                                .kind = METRIC_COUNTER,
+                                .help = "Times changed time zone files were taken in.",
+                                .labels = {"scope"}},
+    [SCHEDULER_ZONE_FAULTS] =
+        {.name = "report_scheduler_time_zone_faults",
+         .kind = METRIC_GAUGE,
+         .help = "Time zones whose present file is no good, so that an older one goes on counting; "
+                 "only on the leader.",
+         .labels = {"scope"}},
+    [SCHEDULER_ZONE_MOVES] =
+        {.name = "report_scheduler_firings_moved_total",
+         .kind = METRIC_COUNTER,
+         .help = "Next firings that other time zone data have put at another instant.",
+         .labels = {"scope"}},
     [SCHEDULER_LEADERLESS] =
         {.name = "report_scheduler_leaderless_seconds",
          .kind = METRIC_GAUGE,
@@ -261,6 +276,11 @@ const struct metric_family SCHEDULER_FAMILIES[SCHEDULER_METRICS] = {
         {.name = "report_scheduler_problem_schedules",
          .kind = METRIC_GAUGE,
          .help = "Schedules that are not planned because of a problem; counting stops at 1000.",
+         .labels = {"scope"}},
+    [SCHEDULER_ZONES_OUTDATED] =
+        {.name = "report_scheduler_time_zones_outdated",
+         .kind = METRIC_GAUGE,
+         .help = "Time zones of which the leader has older data than one that led before.",
          .labels = {"scope"}},
     [SCHEDULER_EDITS_WAITING] =
         {.name = "report_scheduler_edits_waiting",
@@ -335,7 +355,8 @@ void scope_metrics_begin(const char *scope)
         SCHEDULER_PREPARE_SECONDS,  SCHEDULER_PLANNED,        SCHEDULER_EDITS,
         SCHEDULER_RETRIES_RELEASED, SCHEDULER_REAPED,         SCHEDULER_PUBLISHED,
         SCHEDULER_PUBLISH_FAILURES, SCHEDULER_OUTBOX_DELETED, SCHEDULER_OUTBOX_BURIED,
-        SCHEDULER_OUTBOX_TRIMMED,   SCHEDULER_PRODUCERS};
+        SCHEDULER_OUTBOX_TRIMMED,   SCHEDULER_PRODUCERS,      SCHEDULER_ZONE_RELOADS,
+        SCHEDULER_ZONE_MOVES};
     for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++) {
         (void)scheduler_metric(counters[i], scope, NULL);
     }
@@ -364,6 +385,8 @@ void scope_metrics_step(const char *scope, const struct lifecycle_row *row, doub
     }
     if (row->state == LIFECYCLE_ACTIVE) {
         metric_observe(scheduler_metric(SCHEDULER_LEADERSHIP_SECONDS, scope, NULL), stayed_s);
+        metric_clear(
+            scheduler_metric(SCHEDULER_ZONE_FAULTS, scope, NULL)); /* the leader's to tell */
     }
     if (row->state >= LIFECYCLE_ESTABLISHING && row->state <= LIFECYCLE_DRAINING &&
         row->reason != LIFECYCLE_REASON_NONE) {

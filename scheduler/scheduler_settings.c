@@ -107,6 +107,7 @@ static const struct setting scheduler_table[] = {
      .unit = "",
      .fallback = "",
      .form = form_absolute_path,
+     .around = around_own_file,
      .why =
          "File, in a directory of this user's on a local file system, that keeps the session's id "
          "and password while the process lives, for --close-dead-session after a crash; "
@@ -192,6 +193,15 @@ static const struct setting scheduler_table[] = {
      .form = form_absolute_path,
      .around = around_directory,
      .why = "Directory of compiled time zones. Empty: the system's (/usr/share/zoneinfo)."},
+    {.key = "tz_poll_ms",
+     .type = SETTING_INT,
+     AT(tz_poll_ms),
+     .min = 100,
+     .max = 3600000,
+     .unit = "ms",
+     .fallback = "60000",
+     .why = "How often the leader looks whether the time zone files have changed. They count once "
+            "they have stood still for a twelfth of it."},
     {.key = "kafka_brokers",
      .type = SETTING_TEXT,
      AT(kafka_brokers),

@@ -33,6 +33,7 @@ struct scheduler_settings {
     struct setting_list scopes;
     int64_t planner_batch;
     char tz_directory[SCHEDULER_PATH_MAX];
+    int64_t tz_poll_ms;
     char kafka_brokers[SETTING_TEXT_MAX];
     char kafka_topic[250];
     struct setting_list kafka_properties;

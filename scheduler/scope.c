@@ -57,7 +57,7 @@ void scope_set_problem(struct scope *s, const char *what, const struct error *er
     char text[sizeof s->problem] = "";
     if (what != NULL) {
         bool why = err != NULL && err->text[0] != '\0';
-        (void)snprintf(text, sizeof text, "%s%s%.200s", what, why ? ": " : "",
+        (void)snprintf(text, sizeof text, "%s%s%.400s", what, why ? ": " : "",
                        why ? err->text : "");
     }
     if (strcmp(text, s->problem) == 0) {
@@ -343,7 +343,6 @@ enum status scope_new(const struct scope_options *options, struct scope **ret_sc
     (void)snprintf(s->relay_name, sizeof s->relay_name, "report-relay:%.44s", options->name);
     (void)snprintf(s->authority.scope, sizeof s->authority.scope, "%s", options->name);
     (void)snprintf(s->view.name, sizeof s->view.name, "%s", options->name);
-    s->lease = coord_lease(options->coord);
     s->events = inbox_new(sizeof(struct coord_event), EVENTS_MAX);
     s->control = inbox_new(sizeof(int), EVENTS_MAX);
     enum status status = STATUS_FATAL;
@@ -356,6 +355,7 @@ enum status scope_new(const struct scope_options *options, struct scope **ret_sc
         scope_free(s);
         return status;
     }
+    s->lease = coord_scope_lease(options->coord, s->number);
     *ret_scope = s;
     return STATUS_OK;
 }

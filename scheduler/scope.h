@@ -26,11 +26,12 @@ struct scope_options {
     struct clock_watch *watch; /* shared by the process; NULL: the clock is not watched */
     const char *conninfo, *password_file;
     const char *tz_directory; /* NULL: the system's */
-    int64_t statement_ms;     /* deadline of one statement */
-    int64_t connect_ms;       /* deadline of connecting and verifying */
-    int64_t establish_ms;     /* how long to try to establish before giving the place up */
-    int64_t unhealthy_ms;     /* how long to bear a database without one successful statement */
-    int64_t drain_ms;         /* for in-flight messages at an ordered stop */
+    int64_t tz_poll_ms;
+    int64_t statement_ms; /* deadline of one statement */
+    int64_t connect_ms;   /* deadline of connecting and verifying */
+    int64_t establish_ms; /* how long to try to establish before giving the place up */
+    int64_t unhealthy_ms; /* how long to bear a database without one successful statement */
+    int64_t drain_ms;     /* for in-flight messages at an ordered stop */
     size_t batch_schedules;
     const char *brokers, *topic;
     const char *const *properties;   /* "key=value", NULL-terminated; may be NULL */
@@ -66,6 +67,8 @@ void scope_cancel_statement(struct scope *scope);
 /* When the loop last made a turn, at the latest `unhealthy` long ago. Thread: any. */
 instant scope_last_turn(const struct scope *scope);
 
+#define SCOPE_PROBLEM_MAX 480 /* a sentence about a hold, and its reason, is not cut off */
+
 /* What people want to know; a consistent copy. Thread: any. Blocks: never for long. */
 struct scope_snapshot {
     char name[NAME_MAX_BYTES];
@@ -73,12 +76,12 @@ struct scope_snapshot {
     enum lifecycle_reason reason; /* why ACTIVE was last left */
     instant since;                /* in this state */
     int64_t incarnation, generation;
-    unsigned ahead;    /* candidates before us, while FOLLOWING */
-    unsigned failures; /* fruitless tries in a row */
-    char problem[256]; /* last error, "" when none stands */
-    bool suspended;    /* ZooKeeper does not answer: the session may live or not */
-    bool has_database; /* a connection that answered when it was last used */
-    bool has_relay;    /* only a leader has one; false: `relay` is zero */
+    unsigned ahead;                  /* candidates before us, while FOLLOWING */
+    unsigned failures;               /* fruitless tries in a row */
+    char problem[SCOPE_PROBLEM_MAX]; /* last error, "" when none stands */
+    bool suspended;                  /* ZooKeeper does not answer: the session may live or not */
+    bool has_database;               /* a connection that answered when it was last used */
+    bool has_relay;                  /* only a leader has one; false: `relay` is zero */
     struct relay_snapshot relay;
     double stall_s, relay_stall_s; /* longest of the loop and of the relay's, see stall.h */
 };

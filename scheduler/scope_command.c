@@ -122,6 +122,7 @@ static void make_planning(struct scope *s)
                                              .scope = s->options.name,
                                              .lease = s->lease,
                                              .tz_directory = s->options.tz_directory,
+                                             .tz_poll_ms = s->options.tz_poll_ms,
                                              .statement_ms = s->options.statement_ms,
                                              .batch_schedules = s->options.batch_schedules};
     CRASH_POINT("preparing.begun");

@@ -84,7 +84,8 @@ instant scope_follow(struct scope *s)
                                           .state =
                                               s->suspended ? CANDIDATE_SUSPENDED : CANDIDATE_READY,
                                           .ahead = s->ahead,
-                                          .confirmed = lease_is_fresh(s)};
+                                          .confirmed = lease_is_fresh(s),
+                                          .url = s->options.url};
     s->follow_at = scope_in_ms(SCOPE_PING_MS);
     enum status status =
         candidate_follow(s->store, &s->authority, &stand, scope_statement_deadline(s), &wish, &err);
@@ -106,7 +107,7 @@ void scope_tell_held(struct scope *s, const char *why)
     struct authority nobody = s->authority;
     enum candidate_wish none = CANDIDATE_WISH_NONE;
     const struct candidate_stand stand = {
-        .member = s->options.member, .state = CANDIDATE_HELD, .why = why};
+        .member = s->options.member, .state = CANDIDATE_HELD, .why = why, .url = s->options.url};
     if (instant_before(clock_now(), s->follow_at)) {
         return;
     }

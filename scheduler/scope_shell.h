@@ -83,7 +83,7 @@ struct scope {
     unsigned follow_ahead; /* what was told last */
     bool follow_suspended; /* the same */
     instant follow_at;     /* when to tell again */
-    char problem[256];
+    char problem[SCOPE_PROBLEM_MAX];
 };
 
 /* scope.c */

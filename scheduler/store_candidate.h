@@ -25,6 +25,7 @@ struct candidate_stand {
     unsigned ahead;  /* how many candidates are before it; ignored when HELD */
     bool confirmed;  /* a quorum write was answered since SUCCESSOR was heard first */
     const char *why; /* HELD: the reason */
+    const char *url; /* advertised; NULL or "": none */
 };
 
 enum candidate_wish {

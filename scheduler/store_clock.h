@@ -15,8 +15,8 @@ struct clock_note {
     const char *member;
     const char *boot; /* identity of this boot of the machine */
     struct clock_sample sample;
-    int64_t offset_us; /* clock_sample_offset_us */
-    bool synchronised; /* the wall clock, by the kernel */
+    int64_t offset_us;    /* clock_sample_offset_us */
+    enum clock_kept kept; /* the wall clock, by the kernel */
 };
 
 enum clock_ruling {

@@ -3,6 +3,7 @@
 #ifndef RS_STORE_FIGURES_H
 #define RS_STORE_FIGURES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "clock.h"
@@ -36,5 +37,26 @@ struct figure_list {
 MUST_USE enum status store_figures(struct store *store, const struct figure_request *request,
                                    instant deadline, struct figure_list *ret_figures,
                                    struct error *err);
+
+/* What somebody should look at (reports.problem_list), most urgent first; the texts are cut at
+ * their sizes. */
+#define PROBLEMS_MAX 20
+
+struct problem {
+    char kind[24];
+    char subject[NAME_MAX_BYTES];
+    char text[400];
+    char remedy[300];
+};
+
+struct problem_list {
+    struct problem rows[PROBLEMS_MAX];
+    size_t count;
+    bool more; /* than these */
+};
+
+/* Returns, Thread, Blocks: as store_figures. */
+MUST_USE enum status store_problems(struct store *store, instant deadline,
+                                    struct problem_list *ret_problems, struct error *err);
 
 #endif

@@ -52,13 +52,14 @@ enum status candidate_follow(struct store *store, const struct authority *a,
                             state_word(stand->state),
                             stand->state == CANDIDATE_HELD ? NULL : ahead,
                             stand->state == CANDIDATE_HELD ? stand->why : NULL,
-                            stand->confirmed ? "true" : "false"};
+                            stand->confirmed ? "true" : "false",
+                            stand->url};
     PGresult *r = NULL;
     enum status s =
         store_pg_query(store,
                        "SELECT reports.follow($1::text, $2::bigint, $3::bigint, $4::text, "
-                       "$5::text, $6::integer, $7::text, $8::boolean)",
-                       8, values, deadline, &r, err);
+                       "$5::text, $6::integer, $7::text, $8::boolean, $9::text)",
+                       9, values, deadline, &r, err);
     if (s != STATUS_OK) {
         return s;
     }

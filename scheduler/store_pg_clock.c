@@ -30,8 +30,10 @@ enum status store_note_clock(struct store *store, const struct clock_note *note,
     (void)snprintf(boot_us, sizeof boot_us, "%" PRId64, clock_sample_boot_us(&note->sample));
     (void)snprintf(offset, sizeof offset, "%" PRId64, note->offset_us);
     (void)snprintf(trip, sizeof trip, "%" PRId64, clock_sample_round_trip_us(&note->sample));
-    const char *values[] = {
-        note->member, note->boot, at, boot_us, offset, trip, note->synchronised ? "t" : "f"};
+    const char *kept = note->kept == CLOCK_KEPT_UNKNOWN ? NULL
+                       : note->kept == CLOCK_KEPT       ? "t"
+                                                        : "f";
+    const char *values[] = {note->member, note->boot, at, boot_us, offset, trip, kept};
     PGresult *r = NULL;
     enum status s = store_pg_query(store, sql, 7, values, deadline, &r, err);
     if (s != STATUS_OK) {

@@ -1,4 +1,5 @@
-/* PostgreSQL: figures of scopes. */
+/* PostgreSQL: figures of scopes, and problems. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,4 +36,31 @@ enum status store_figures(struct store *store, const struct figure_request *requ
     }
     PQclear(r);
     return STATUS_OK;
+}
+
+enum status store_problems(struct store *store, instant deadline, struct problem_list *ret_problems,
+                           struct error *err)
+{
+    char limit[16];
+    const char *values[] = {limit};
+    PGresult *r = NULL;
+    (void)snprintf(limit, sizeof limit, "%d", PROBLEMS_MAX + 1);
+    enum status s =
+        store_pg_query(store, "SELECT kind, subject, problem, remedy FROM reports.problem_list($1)",
+                       1, values, deadline, &r, err);
+    if (s != STATUS_OK) {
+        return s;
+    }
+    size_t n = (size_t)PQntuples(r);
+    ret_problems->more = n > PROBLEMS_MAX;
+    ret_problems->count = ret_problems->more ? PROBLEMS_MAX : n;
+    for (size_t i = 0; i < ret_problems->count; i++) {
+        struct problem *p = &ret_problems->rows[i];
+        store_pg_text(r, (int)i, 0, p->kind, sizeof p->kind);
+        store_pg_text(r, (int)i, 1, p->subject, sizeof p->subject);
+        store_pg_text(r, (int)i, 2, p->text, sizeof p->text);
+        store_pg_text(r, (int)i, 3, p->remedy, sizeof p->remedy);
+    }
+    PQclear(r);
+    return s;
 }

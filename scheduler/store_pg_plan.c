@@ -68,6 +68,51 @@ utc_us cell_time(const PGresult *r, int row, int column, bool *out_of_range)
     return t;
 }
 
+/* A local time; what is no time of ours sets *out_of_range. */
+static struct local_time cell_local(const PGresult *r, int row, int column, bool *out_of_range)
+{
+    char text[STORE_PG_TIME_MAX];
+    utc_us t = {0};
+    if (PQgetisnull(r, row, column) != 0) {
+        return (struct local_time){0};
+    }
+    (void)snprintf(text, sizeof text, "%.40s+00", PQgetvalue(r, row, column));
+    if (!store_pg_time_parse(text, &t)) {
+        *out_of_range = true;
+    }
+    return (struct local_time){utc_seconds(t)};
+}
+
+/* RULE_MORE from `column` on. */
+static void cell_rule_more(const PGresult *r, int row, int column, struct stored_dates *dates,
+                           struct stored_rule *rule)
+{
+    store_pg_text(r, row, column, rule->dialect, sizeof rule->dialect);
+    store_pg_text(r, row, column + 1, rule->dst_gap, sizeof rule->dst_gap);
+    store_pg_text(r, row, column + 2, rule->dst_overlap, sizeof rule->dst_overlap);
+    rule->jitter_us =
+        rule_jitter_us(PQgetvalue(r, row, 0), (int32_t)store_pg_int(r, row, column + 3));
+    rule->has_start = PQgetisnull(r, row, column + 4) == 0;
+    rule->start = cell_local(r, row, column + 4, &rule->out_of_range);
+    stored_dates_add(dates, PQgetvalue(r, row, column + 5), &rule->exdates, &rule->exdate_count,
+                     &rule->out_of_range);
+    stored_dates_add(dates, PQgetvalue(r, row, column + 6), &rule->rdates, &rule->rdate_count,
+                     &rule->out_of_range);
+}
+
+/* Room for the lists of all rows; as a rule there is none. */
+static enum status dates_clear(const PGresult *r, int column, struct stored_dates *dates,
+                               struct error *err)
+{
+    size_t most = 0;
+    for (int i = 0; i < PQntuples(r); i++) {
+        most += local_times_most(PQgetvalue(r, i, column)) +
+                local_times_most(PQgetvalue(r, i, column + 1));
+    }
+    return stored_dates_clear(dates, most) ? STATUS_OK
+                                           : error_set(err, STATUS_AGAIN, "out of memory");
+}
+
 /* Columns kind, rule, time_zone, anchor, starts_at, ends_at from `column` on. */
 static void cell_rule(const PGresult *r, int row, int column, struct stored_rule *rule)
 {
@@ -80,16 +125,31 @@ static void cell_rule(const PGresult *r, int row, int column, struct stored_rule
     rule->ends_at = cell_time(r, row, column + 5, &rule->out_of_range);
 }
 
-#define DUE_COLUMNS                                                                                \
-    "schedule, version, step, next_fire_at, last_fire_at, switched_at, key_form, kind, rule, "     \
-    "time_zone, anchor, starts_at, ends_at, misfire, misfire_max, misfire_age_us, "                \
-    "misfire_grace_us, database_now, effective_from, paused, ended, edited"
+/* Columns next_nominal, next_offset_s, tzdata, zone_digest from `column` on. */
+static void cell_next(const PGresult *r, int row, int column, struct due_row *d)
+{
+    bool out_of_range = false;
+    struct local_time nominal = cell_local(r, row, column, &out_of_range);
+    d->next = (struct firing){.found = false};
+    if (!utc_is_none(d->next_fire_at) && PQgetisnull(r, row, column) == 0 && !out_of_range) {
+        d->next = (struct firing){.found = true,
+                                  .at = d->next_fire_at,
+                                  .nominal = nominal,
+                                  .offset_s = (int32_t)store_pg_int(r, row, column + 1)};
+    }
+    store_pg_text(r, row, column + 2, d->tzdata, sizeof d->tzdata);
+    store_pg_text(r, row, column + 3, d->zone_digest, sizeof d->zone_digest);
+}
 
-static void due_rows_fill(const PGresult *r, struct due_rows *rows)
+enum status due_rows_fill(PGresult *r, struct due_rows *rows, struct error *err)
 {
     int n = PQntuples(r);
     rows->count = 0;
     rows->now = UTC_NONE;
+    if (dates_clear(r, 27, &rows->dates, err) != STATUS_OK) {
+        PQclear(r);
+        return STATUS_AGAIN;
+    }
     for (int i = 0; i < n && rows->count < rows->max; i++) {
         struct due_row *d = &rows->rows[rows->count++];
         store_pg_text(r, i, 0, d->schedule, sizeof d->schedule);
@@ -100,6 +160,8 @@ static void due_rows_fill(const PGresult *r, struct due_rows *rows)
         d->switched_at = cell_time(r, i, 5, NULL);
         store_pg_text(r, i, 6, d->key_form, sizeof d->key_form);
         cell_rule(r, i, 7, &d->rule);
+        cell_rule_more(r, i, 22, &rows->dates, &d->rule);
+        cell_next(r, i, 29, d);
         store_pg_text(r, i, 13, d->misfire, sizeof d->misfire);
         d->misfire_max = (int32_t)store_pg_int(r, i, 14);
         d->misfire_age_us = store_pg_int(r, i, 15);
@@ -112,6 +174,8 @@ static void due_rows_fill(const PGresult *r, struct due_rows *rows)
         /* The earliest: what is due by it is due by all of them. */
         rows->now = utc_is_none(rows->now) || now.us < rows->now.us ? now : rows->now;
     }
+    PQclear(r);
+    return STATUS_OK;
 }
 
 enum status store_due(const struct store_call *call, struct due_page page,
@@ -132,8 +196,7 @@ enum status store_due(const struct store_call *call, struct due_page page,
                                    "$3::integer, $4::timestamptz)",
                                    4, values, call->deadline, &r, err);
     if (s == STATUS_OK) {
-        due_rows_fill(r, ret_rows);
-        PQclear(r);
+        s = due_rows_fill(r, ret_rows, err);
     }
     return s;
 }
@@ -156,8 +219,7 @@ enum status store_progress_of(const struct store_call *call, const char *const *
                            values, call->deadline, &r, err);
     }
     if (s == STATUS_OK) {
-        due_rows_fill(r, ret_rows);
-        PQclear(r);
+        s = due_rows_fill(r, ret_rows, err);
     }
     store_pg_array_free(&list);
     return s;
@@ -185,8 +247,7 @@ enum status store_versions(const struct store_call *call, const struct versions_
                            4, values, call->deadline, &r, err);
     }
     if (s == STATUS_OK) {
-        due_rows_fill(r, ret_rows);
-        PQclear(r);
+        s = due_rows_fill(r, ret_rows, err);
     }
     store_pg_array_free(&list);
     return s;
@@ -259,6 +320,7 @@ static void change_row_fill(const PGresult *r, int i, struct change_row *c)
     store_pg_text(r, i, 20, c->highest_key, sizeof c->highest_key);
     c->has_last = PQgetisnull(r, i, 21) == 0;
     c->last_nominal = (struct local_time){store_pg_int(r, i, 21)};
+    c->was_jitter_us = rule_jitter_us(c->schedule, (int32_t)store_pg_int(r, i, 29));
 }
 
 enum status store_changes(const struct store_call *call, const char *after,
@@ -267,8 +329,8 @@ enum status store_changes(const struct store_call *call, const char *after,
     static const char sql[] =
         "SELECT schedule, change_id, new_version, effective_from, ended, kind, rule, time_zone, "
         "anchor, starts_at, ends_at, step, next_fire_at, last_fire_at, key_form, problem, "
-        "database_now, paused, was_paused, next_nominal_s, highest_key, last_nominal_s "
-        "FROM reports.changes($1, $2::integer, $3)";
+        "database_now, paused, was_paused, next_nominal_s, highest_key, last_nominal_s, " RULE_MORE
+        ", was_jitter_s FROM reports.changes($1, $2::integer, $3)";
     char count[24];
     (void)snprintf(count, sizeof count, "%zu", ret_rows->max);
     const char *values[] = {call->authority->scope, count, after};
@@ -279,8 +341,11 @@ enum status store_changes(const struct store_call *call, const char *after,
     }
     ret_rows->count = 0;
     ret_rows->now = UTC_NONE;
-    for (int i = 0; i < PQntuples(r) && ret_rows->count < ret_rows->max; i++) {
-        change_row_fill(r, i, &ret_rows->rows[ret_rows->count++]);
+    s = dates_clear(r, 27, &ret_rows->dates, err);
+    for (int i = 0; s == STATUS_OK && i < PQntuples(r) && ret_rows->count < ret_rows->max; i++) {
+        struct change_row *c = &ret_rows->rows[ret_rows->count++];
+        change_row_fill(r, i, c);
+        cell_rule_more(r, i, 22, &ret_rows->dates, &c->rule);
         utc_us now = cell_time(r, i, 16, NULL);
         ret_rows->now =
             utc_is_none(ret_rows->now) || now.us < ret_rows->now.us ? now : ret_rows->now;
@@ -306,31 +371,35 @@ enum status store_mark_problem(const struct store_call *call, const char *schedu
                          7, values, err);
 }
 
-enum status store_tend(const struct store_call *call, size_t limit, struct tend_clock clock,
-                       struct tended *ret_tended, struct error *err)
+enum status store_tend(const struct store_call *call, struct tend_terms terms,
+                       struct tend_clock clock, struct tended *ret_tended, struct error *err)
 {
     static const char sql[] =
         "SELECT verdict, released, reaped, held_back, running, next_release, database_now, "
         "stepped, beaten FROM reports.tend($1, $2::bigint, $3::bigint, $4::uuid, $5::integer, "
-        "$6::timestamptz, $7::timestamptz)";
+        "$6::timestamptz, $7::timestamptz, $8::uuid)";
     struct authority_text text;
     char count[24];
     char from[STORE_PG_TIME_MAX];
     char to[STORE_PG_TIME_MAX];
-    const char *values[AUTHORITY_VALUES + 3];
+    const char *known = terms.known == NULL || terms.known[0] == '\0' ? NULL : terms.known;
+    const char *values[AUTHORITY_VALUES + 4];
     authority_values(call->authority, &text, values);
-    (void)snprintf(count, sizeof count, "%zu", limit);
+    (void)snprintf(count, sizeof count, "%zu", terms.limit);
     values[4] = count;
     store_pg_time_format(clock.from, from);
     store_pg_time_format(clock.to, to);
     values[5] = utc_is_none(clock.from) ? NULL : from;
     values[6] = utc_is_none(clock.to) ? NULL : to;
+    values[7] = known;
     PGresult *r = NULL;
-    enum status s = store_pg_query(call->store, sql, 7, values, call->deadline, &r, err);
+    enum status s = store_pg_query(call->store, sql, 8, values, call->deadline, &r, err);
     if (s != STATUS_OK) {
         return s;
     }
-    s = verdict_status(PQgetvalue(r, 0, 0), err);
+    s = strcmp(PQgetvalue(r, 0, 0), "moved") == 0
+            ? error_set(err, STATUS_CONFLICT, "the server forgot job %s", known)
+            : verdict_status(PQgetvalue(r, 0, 0), err);
     if (s == STATUS_OK) {
         *ret_tended = (struct tended){
             .released = store_pg_int(r, 0, 1),

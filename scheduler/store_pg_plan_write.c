@@ -4,6 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ENTRY_ARRAYS  9
+#define FIRING_ARRAYS 9
+#define GAP_ARRAYS    7
+#define LATER_ARRAYS  2 /* f_window_end, p_zone_digest */
+#define ALL_ARRAYS    (ENTRY_ARRAYS + FIRING_ARRAYS + GAP_ARRAYS + LATER_ARRAYS)
+
 void arrays_add_time(struct store_pg_array *a, utc_us t)
 {
     char text[STORE_PG_TIME_MAX];
@@ -106,9 +112,10 @@ static void next_add(struct store_pg_array *a, const struct plan_entry *e)
 }
 
 /* p_schedule, p_version, p_step, p_next_fire_at, p_next_nominal, p_next_offset_s, p_last_fire_at,
- * p_last_nominal, p_last_offset_s: nine arrays from the first on. */
+ * p_last_nominal, p_last_offset_s: nine arrays from the first on; and p_zone_digest. */
 static void entry_add(struct store_pg_array *a, const struct plan_entry *e)
 {
+    store_pg_array_add(&a[ALL_ARRAYS - 1], e->zone_digest);
     store_pg_array_add(&a[0], e->schedule);
     store_pg_array_add_int(&a[1], e->version);
     store_pg_array_add_int(&a[2], e->step);
@@ -132,6 +139,20 @@ static void firing_add(struct store_pg_array *a, const struct plan_batch *b, siz
     store_pg_array_add(&a[8], plan_cause_name(f->cause));
 }
 
+/* f_window_end stays empty where no window ends but with its firing, which is nearly always. */
+static void window_ends_add(struct store_pg_array *a, const struct plan_batch *b, size_t begin,
+                            size_t end)
+{
+    const struct planned_firing *f = b->sink.firings;
+    bool any = false;
+    for (size_t i = begin; i < end && !any; i++) {
+        any = f[i].window_end.us != f[i].firing.at.us;
+    }
+    for (size_t i = begin; i < end && any; i++) {
+        arrays_add_time(a, f[i].window_end);
+    }
+}
+
 /* g_schedule, g_from, g_to, g_from_key, g_to_key, g_firings, g_reason: seven. */
 static void gap_add(struct store_pg_array *a, const struct plan_batch *b, size_t i)
 {
@@ -144,10 +165,6 @@ static void gap_add(struct store_pg_array *a, const struct plan_batch *b, size_t
     store_pg_array_add_int(&a[5], g->firings);
     store_pg_array_add(&a[6], gap_reason_name(g->reason));
 }
-
-#define ENTRY_ARRAYS  9
-#define FIRING_ARRAYS 9
-#define GAP_ARRAYS    7
 
 /* What is sent beside the arrays. */
 struct batch_facts {
@@ -166,11 +183,12 @@ static enum status plan_batch_send(const struct store_call *call, struct arrays 
         "$12::timestamp[], $13::integer[], $14, $15::text[], $16::text[], $17::uuid[], "
         "$18::timestamptz[], $19::timestamp[], $20::integer[], $21::date[], $22::timestamptz[], "
         "$23::text[], $24::text[], $25::timestamptz[], $26::timestamptz[], $27::text[], "
-        "$28::text[], $29::bigint[], $30::text[], $31::uuid)";
+        "$28::text[], $29::bigint[], $30::text[], $31::uuid, $32::timestamptz[], "
+        "$33::text[])";
     struct authority_text text;
-    const char *values[AUTHORITY_VALUES + ENTRY_ARRAYS + FIRING_ARRAYS + GAP_ARRAYS + 2];
-    const char *lists[ENTRY_ARRAYS + FIRING_ARRAYS + GAP_ARRAYS];
-    if (!arrays_values(a, ENTRY_ARRAYS + FIRING_ARRAYS + GAP_ARRAYS, lists)) {
+    const char *values[AUTHORITY_VALUES + ALL_ARRAYS + 2];
+    const char *lists[ALL_ARRAYS];
+    if (!arrays_values(a, ALL_ARRAYS, lists)) {
         return error_set(err, STATUS_AGAIN, "out of memory");
     }
     authority_values(call->authority, &text, values);
@@ -180,6 +198,8 @@ static enum status plan_batch_send(const struct store_call *call, struct arrays 
            (FIRING_ARRAYS + GAP_ARRAYS) * sizeof lists[0]);
     values[5 + ENTRY_ARRAYS + FIRING_ARRAYS + GAP_ARRAYS] =
         facts.known[0] == '\0' ? NULL : facts.known;
+    memcpy(&values[6 + ENTRY_ARRAYS + FIRING_ARRAYS + GAP_ARRAYS],
+           &lists[ALL_ARRAYS - LATER_ARRAYS], LATER_ARRAYS * sizeof lists[0]);
     return store_pg_query(call->store, sql, (int)(sizeof values / sizeof values[0]), values,
                           call->deadline, ret_result, err);
 }
@@ -198,6 +218,10 @@ enum status store_plan_batch(const struct store_call *call, const struct plan_ba
         for (size_t g = e->gap_begin; g < e->gap_end; g++) {
             gap_add(&a.array[ENTRY_ARRAYS + FIRING_ARRAYS], b, g);
         }
+    }
+    if (begin < end) {
+        window_ends_add(&a.array[ENTRY_ARRAYS + FIRING_ARRAYS + GAP_ARRAYS], b,
+                        b->entries[begin].firing_begin, b->entries[end - 1].firing_end);
     }
     PGresult *r = NULL;
     const struct batch_facts facts = {.tzdata = tzdata, .known = b->known};
@@ -219,8 +243,9 @@ enum status store_plan_batch(const struct store_call *call, const struct plan_ba
 }
 
 /* p_schedule, p_change, p_version, p_step, p_switched_at, p_next_fire_at, p_next_nominal,
- * p_next_offset_s, p_key_form, p_problem, p_tzdata: eleven. */
-#define TAKE_IN_ARRAYS 11
+ * p_next_offset_s, p_key_form, p_problem, p_tzdata, p_rule_std, p_last_fire_at,
+ * p_zone_digest: fourteen. */
+#define TAKE_IN_ARRAYS 14
 
 static void take_in_add(struct store_pg_array *a, const struct take_in_row *row, const char *tzdata)
 {
@@ -238,6 +263,9 @@ static void take_in_add(struct store_pg_array *a, const struct take_in_row *row,
     store_pg_array_add(&a[8], row->where.has_form ? key_form_name(row->where.form) : NULL);
     store_pg_array_add(&a[9], row->problem[0] != '\0' ? row->problem : NULL);
     store_pg_array_add(&a[10], tzdata);
+    store_pg_array_add(&a[11], row->rule_std[0] != '\0' ? row->rule_std : NULL);
+    arrays_add_time(&a[12], row->where.shifted ? row->where.last_fire_at : UTC_NONE);
+    store_pg_array_add(&a[13], row->zone_digest);
 }
 
 enum status store_take_in(const struct store_call *call, const struct take_in_row *rows,
@@ -248,7 +276,7 @@ enum status store_take_in(const struct store_call *call, const struct take_in_ro
         "SELECT verdict, taken, cardinality(taken) FROM reports.take_in($1, $2::bigint, "
         "$3::bigint, $4::uuid, $5::text[], $6::bigint[], $7::integer[], $8::bigint[], "
         "$9::timestamptz[], $10::timestamptz[], $11::timestamp[], $12::integer[], $13::text[], "
-        "$14::text[], $15::text[])";
+        "$14::text[], $15::text[], $16::text[], $17::timestamptz[], $18::text[])";
     struct arrays a = {0};
     struct authority_text text;
     const char *values[AUTHORITY_VALUES + TAKE_IN_ARRAYS];

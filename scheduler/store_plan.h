@@ -30,10 +30,33 @@
 struct stored_rule {
     char kind[16];
     char text[PLAN_RULE_MAX];
+    char dialect[8]; /* "": std */
     char time_zone[ZONE_NAME_MAX];
     utc_us anchor, starts_at, ends_at; /* UTC_NONE: NULL */
     bool out_of_range;                 /* one of the three is no instant of the years 1 to 9999 */
+    char dst_gap[8], dst_overlap[8];   /* "": auto */
+    int64_t jitter_us;                 /* rule_jitter_us */
+    bool has_start;
+    struct local_time start;
+    /* Borrowed from the rows' `dates`, until those are read again. */
+    const struct local_time *exdates, *rdates;
+    size_t exdate_count, rdate_count;
 };
+
+/* The lists of many rows. Owns: stored_dates_free. All zero: none. */
+struct stored_dates {
+    struct local_time *times;
+    size_t count, max;
+};
+void stored_dates_free(struct stored_dates *d);
+
+/* Begin anew with room for `most` local times; what was borrowed before is gone. False: memory. */
+bool stored_dates_clear(struct stored_dates *d, size_t most);
+
+/* Add the list of a row, as local_times_parse reads it; "" is none. What cannot be read, or has no
+ * room, is none either, and makes *out_of_range true. */
+void stored_dates_add(struct stored_dates *d, const char *text, const struct local_time **ret_times,
+                      size_t *ret_count, bool *out_of_range);
 
 struct due_row {
     char schedule[NAME_MAX_BYTES];
@@ -47,14 +70,28 @@ struct due_row {
     int64_t misfire_age_us, misfire_grace_us;
     utc_us effective_from; /* of the version */
     bool paused, ended;
-    bool edited; /* store_due: an edit waits that may begin before what is due */
+    bool edited;        /* store_due: an edit waits that may begin before what is due */
+    struct firing next; /* as it is stored; what the key needs is not set */
+    char tzdata[TZDATA_VERSION_MAX]; /* that computed it */
+    char zone_digest[ZONE_DIGEST_MAX];
 };
+
+/* Which time zone data count for a stored firing (sql/0018_zones.sql). */
+enum zone_standing {
+    ZONE_SAME,  /* it was computed by this file of the zone, or nobody knows by which */
+    ZONE_MOVES, /* this replica's data count: it is computed again */
+    ZONE_STAYS, /* it was computed by newer data: it is planned as it stands */
+};
+
+/* Pure. A zone that has not been read makes it SAME. */
+enum zone_standing zone_standing_of(const struct due_row *row, struct zone_set *zones);
 
 /* Rows into the caller's memory. */
 struct due_rows {
     struct due_row *rows;
     size_t count, max;
     utc_us now; /* the database's; UTC_NONE when there are no rows */
+    struct stored_dates dates;
 };
 
 struct due_page {
@@ -84,9 +121,9 @@ MUST_USE enum status store_versions(const struct store_call *call,
                                     struct error *err);
 
 struct next_due {
-    utc_us at; /* of the scope's next firing; UTC_NONE: none */
+    utc_us at; /* of the scope's next firing or announced edit; UTC_NONE: none */
     utc_us now;
-    bool edited; /* an edit of some schedule of the scope is not taken in */
+    bool edited; /* an edit of some schedule of the scope has begun and is not taken in */
 };
 
 /* Returns: as store_due. */
@@ -106,7 +143,8 @@ struct change_row {
     utc_us next_fire_at, last_fire_at;
     char key_form[8];
     bool has_problem;
-    bool was_paused; /* the version in force is paused */
+    bool was_paused;       /* the version in force is paused */
+    int64_t was_jitter_us; /* of the version in force */
     bool has_last;
     struct local_time last_nominal; /* of last_fire_at */
     bool has_next;
@@ -119,6 +157,7 @@ struct change_rows {
     size_t count, max;
     bool more; /* the limit was reached */
     utc_us now;
+    struct stored_dates dates;
 };
 
 /* Edits to take in, the oldest of each schedule whose name comes after `after` ("": all), at most
@@ -136,6 +175,8 @@ struct take_in_row {
     const struct change_row *change;
     struct plan_switch where;
     char problem[PLANNER_PROBLEM_MAX]; /* "": none */
+    char zone_digest[ZONE_DIGEST_MAX];
+    char rule_std[PLAN_RULE_MAX]; /* what a rule of another dialect is planned by; "": as it is */
 };
 
 /* Which of the rows given were written; the others are locked or changed meanwhile. */
@@ -157,6 +198,7 @@ struct plan_entry {
     int64_t step;
     struct plan_result result;
     bool withheld; /* the schedule stays out of planning: no next firing is written */
+    char zone_digest[ZONE_DIGEST_MAX]; /* of the file that computed it */
     size_t firing_begin, firing_end;
     size_t gap_begin, gap_end;
 };
@@ -196,6 +238,9 @@ MUST_USE enum status plan_batch_add(struct plan_batch *b, const struct due_row *
                                     struct plan_bounds bounds, struct zone_set *zones,
                                     struct error *err);
 
+/* What a rule of another dialect is planned by; "" where it is planned as it is written. */
+void stored_rule_std(const struct stored_rule *stored, char ret_text[PLAN_RULE_MAX]);
+
 /* Parse a stored definition. Returns: OK; INVALID (the text is the schedule's problem); CORRUPT
  * (this replica's time zone data is damaged: not the schedule's fault); FULL. */
 MUST_USE enum status stored_rule_parse(const struct stored_rule *stored, struct zone_set *zones,
@@ -234,8 +279,14 @@ struct tend_clock {
     utc_us from, to;
 };
 
-/* Sign of life; release of retries; reaping of lapsed claims. Returns: OK; FENCED; AGAIN … */
-MUST_USE enum status store_tend(const struct store_call *call, size_t limit,
+struct tend_terms {
+    size_t limit;
+    const char *known; /* a job that must be there; NULL, "": none */
+};
+
+/* Sign of life; release of retries; reaping of lapsed claims. Returns: OK; FENCED; CONFLICT, as
+ * store_plan_batch; AGAIN … */
+MUST_USE enum status store_tend(const struct store_call *call, struct tend_terms terms,
                                 struct tend_clock clock, struct tended *ret_tended,
                                 struct error *err);
 

@@ -54,30 +54,99 @@ INSERT INTO reports.queue (name, description) VALUES ('default', 'Where a schedu
 
 CREATE TABLE reports.calendar (
     name reports.name PRIMARY KEY,
-    description text NOT NULL DEFAULT '',
+    description text NOT NULL DEFAULT ''
+        CONSTRAINT calendar_description_check CHECK (octet_length(description) < 512
+            OR reports.refuse_value(format('calendar "%s"', name), 'description', description, 'Write at most 511 bytes.')),
+    source text NOT NULL DEFAULT ''
+        CONSTRAINT calendar_source_check CHECK (octet_length(source) < 1024
+            OR reports.refuse_value(format('calendar "%s"', name), 'source', source, 'Write at most 1023 bytes.')),
     weekend_days integer[] NOT NULL DEFAULT '{6,7}'
         CONSTRAINT calendar_weekend_days_check CHECK (weekend_days <@ ARRAY[1,2,3,4,5,6,7] AND cardinality(weekend_days) < 7
             OR reports.refuse_value(format('calendar "%s"', name), 'weekend_days', weekend_days::text, 'Write at most six of 1 (Monday) to 7 (Sunday), such as {6,7}.')),
+    valid_from date
+        CONSTRAINT calendar_valid_from_check CHECK ((valid_from BETWEEN '1900-01-01' AND '2299-12-31') IS NOT FALSE
+            OR reports.refuse_value(format('calendar "%s"', name), 'valid_from', valid_from::text, 'Write a date within the years 1900 to 2299, or NULL for no beginning.')),
     valid_through date
+        CONSTRAINT calendar_valid_through_check CHECK ((valid_through BETWEEN '1900-01-01' AND '2299-12-31') IS NOT FALSE
+            OR reports.refuse_value(format('calendar "%s"', name), 'valid_through', valid_through::text, 'Write a date within the years 1900 to 2299, or NULL for no end.')),
+    beyond text NOT NULL DEFAULT 'weekends_only'
+        CONSTRAINT calendar_beyond_check CHECK (beyond IN ('weekends_only', 'hold')
+            OR reports.refuse_value(format('calendar "%s"', name), 'beyond', beyond, 'Write ''weekends_only'' or ''hold''.')),
+    combine text
+        CONSTRAINT calendar_combine_check CHECK ((combine IN ('union', 'intersection')) IS NOT FALSE
+            OR reports.refuse_value(format('calendar "%s"', name), 'combine', combine, 'Write ''union'' (a business day is one of all parts) or ''intersection'' (one of any part), or NULL for a calendar without parts.')),
+    version bigint NOT NULL DEFAULT 0,
+    updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    CONSTRAINT combination_has_validity_of_parts CHECK (combine IS NULL OR (valid_from IS NULL AND valid_through IS NULL)
+            OR reports.refuse(format('calendar "%s": a combination is valid where its parts are', name), 'Write valid_from = NULL and valid_through = NULL.')),
+    CONSTRAINT calendar_is_valid_some_time CHECK ((valid_from <= valid_through) IS NOT FALSE
+            OR reports.refuse(format('calendar "%s": valid_through %s is before valid_from %s', name, valid_through, valid_from), 'Write a later valid_through, or NULL.'))
 );
-COMMENT ON TABLE reports.calendar IS 'A business calendar. Schedules cannot refer to one yet.';
-COMMENT ON COLUMN reports.calendar.name IS 'Name.';
+COMMENT ON TABLE reports.calendar IS 'A business calendar: weekends, and the days of calendar_day; or a combination of the calendars in calendar_part.';
+COMMENT ON COLUMN reports.calendar.name IS 'Name, for ever: schedules name it.';
 COMMENT ON COLUMN reports.calendar.description IS 'For people.';
-COMMENT ON COLUMN reports.calendar.weekend_days IS 'ISO weekdays (1 Monday to 7 Sunday) that are never business days.';
-COMMENT ON COLUMN reports.calendar.valid_through IS 'Last date the holiday rows are known for; NULL: open.';
+COMMENT ON COLUMN reports.calendar.source IS 'Where its days come from, with what their licence wants to be said.';
+COMMENT ON COLUMN reports.calendar.weekend_days IS 'ISO weekdays (1 Monday to 7 Sunday) that are never business days; what changes on a date stands in calendar_weekend. Not of a combination: its parts have their own.';
+COMMENT ON COLUMN reports.calendar.valid_from IS 'First date the days are known for; NULL: no beginning.';
+COMMENT ON COLUMN reports.calendar.valid_through IS 'Last date the days are known for; NULL: no end.';
+COMMENT ON COLUMN reports.calendar.beyond IS 'Outside valid_from to valid_through. weekends_only: a day that has no row is judged by the weekend alone, with a warning; hold: there is no answer, and what needs one waits for newer data.';
+COMMENT ON COLUMN reports.calendar.combine IS 'union: a business day is one of all parts (the holidays are united); intersection: one of any part; NULL: it has no parts.';
+COMMENT ON COLUMN reports.calendar.version IS 'Grows with each change of the calendar, its rows or its parts, also over deletion and re-creation; set by trigger.';
+COMMENT ON COLUMN reports.calendar.updated_at IS 'When that was.';
+
+CREATE TABLE reports.calendar_weekend (
+    calendar reports.name NOT NULL REFERENCES reports.calendar (name) ON DELETE CASCADE,
+    from_date date NOT NULL
+        CONSTRAINT calendar_weekend_from_date_check CHECK (from_date BETWEEN '1900-01-01' AND '2299-12-31'
+            OR reports.refuse_value(format('calendar "%s"', calendar), 'from_date', from_date::text, 'Write a date within the years 1900 to 2299.')),
+    weekend_days integer[] NOT NULL
+        CONSTRAINT calendar_weekend_weekend_days_check CHECK (weekend_days <@ ARRAY[1,2,3,4,5,6,7] AND cardinality(weekend_days) < 7
+            OR reports.refuse_value(format('calendar "%s", weekend from %s', calendar, from_date), 'weekend_days', weekend_days::text, 'Write at most six of 1 (Monday) to 7 (Sunday), such as {6,7}.')),
+    PRIMARY KEY (calendar, from_date)
+);
+COMMENT ON TABLE reports.calendar_weekend IS 'A weekend that begins on a date; before the first of them calendar.weekend_days holds.';
+COMMENT ON COLUMN reports.calendar_weekend.calendar IS 'The calendar.';
+COMMENT ON COLUMN reports.calendar_weekend.from_date IS 'The first day it holds for.';
+COMMENT ON COLUMN reports.calendar_weekend.weekend_days IS 'As in calendar.';
 
 CREATE TABLE reports.calendar_day (
-    calendar reports.name NOT NULL REFERENCES reports.calendar (name) ON UPDATE CASCADE ON DELETE CASCADE,
-    day date NOT NULL,
-    business boolean NOT NULL,
-    description text NOT NULL DEFAULT '',
-    PRIMARY KEY (calendar, day)
+    calendar reports.name NOT NULL REFERENCES reports.calendar (name) ON DELETE CASCADE,
+    day date NOT NULL
+        CONSTRAINT calendar_day_day_check CHECK (day BETWEEN '1900-01-01' AND '2299-12-31'
+            OR reports.refuse_value(format('calendar "%s"', calendar), 'day', day::text, 'Write a date within the years 1900 to 2299.')),
+    kind text NOT NULL DEFAULT 'holiday'
+        CONSTRAINT calendar_day_kind_check CHECK (kind IN ('holiday', 'working')
+            OR reports.refuse_value(format('calendar "%s", day %s', calendar, day), 'kind', kind, 'Write ''holiday'', or ''working'' for a day that is worked although weekend or holiday.')),
+    override boolean NOT NULL DEFAULT true,
+    description text NOT NULL DEFAULT ''
+        CONSTRAINT calendar_day_description_check CHECK (octet_length(description) < 512
+            OR reports.refuse_value(format('calendar "%s", day %s', calendar, day), 'description', description, 'Write at most 511 bytes.')),
+    source text NOT NULL DEFAULT ''
+        CONSTRAINT calendar_day_source_check CHECK (octet_length(source) < 512
+            OR reports.refuse_value(format('calendar "%s", day %s', calendar, day), 'source', source, 'Write at most 511 bytes.')),
+    recorded_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    recorded_by text NOT NULL DEFAULT session_user,
+    PRIMARY KEY (calendar, day, override)
 );
-COMMENT ON TABLE reports.calendar_day IS 'A day that differs from the weekend rule: a holiday, or a make-up working day.';
+COMMENT ON TABLE reports.calendar_day IS 'A day that differs from the weekend rule: a holiday, or a make-up working day. Effective at once for occurrences that are not made yet.';
 COMMENT ON COLUMN reports.calendar_day.calendar IS 'The calendar.';
 COMMENT ON COLUMN reports.calendar_day.day IS 'The local date.';
-COMMENT ON COLUMN reports.calendar_day.business IS 'false: holiday; true: working day although a weekend.';
-COMMENT ON COLUMN reports.calendar_day.description IS 'For people.';
+COMMENT ON COLUMN reports.calendar_day.kind IS 'holiday, or working: a business day although weekend or holiday.';
+COMMENT ON COLUMN reports.calendar_day.override IS 'true: entered by somebody; it holds against an imported row of the same day and outlives the next import. false: imported; the next import with --replace takes it away.';
+COMMENT ON COLUMN reports.calendar_day.description IS 'What day it is, or why.';
+COMMENT ON COLUMN reports.calendar_day.source IS 'Where it is announced.';
+COMMENT ON COLUMN reports.calendar_day.recorded_at IS 'When the row was written; set by trigger.';
+COMMENT ON COLUMN reports.calendar_day.recorded_by IS 'Login role that wrote it; set by trigger.';
+
+CREATE TABLE reports.calendar_part (
+    calendar reports.name NOT NULL REFERENCES reports.calendar (name) ON DELETE CASCADE,
+    part reports.name NOT NULL REFERENCES reports.calendar (name),
+    PRIMARY KEY (calendar, part)
+);
+CREATE INDEX calendar_part_part ON reports.calendar_part (part);
+COMMENT ON TABLE reports.calendar_part IS 'What a combination is made of (calendar.combine); no calendar is a part of itself, also not by way of others.';
+COMMENT ON COLUMN reports.calendar_part.calendar IS 'The combination.';
+COMMENT ON COLUMN reports.calendar_part.part IS 'A calendar it combines, which may be a combination itself.';
 
 CREATE TABLE reports.report (
     name reports.name PRIMARY KEY,
@@ -122,26 +191,36 @@ CREATE TABLE reports.schedule (
     report reports.name NOT NULL REFERENCES reports.report (name),
     description text NOT NULL DEFAULT '',
     kind text NOT NULL
-        CONSTRAINT schedule_kind_check CHECK (kind IN ('cron', 'interval', 'once')
-            OR reports.refuse_value(format('schedule "%s"', name), 'kind', kind, 'Write ''cron'', ''interval'' or ''once''.')),
+        CONSTRAINT schedule_kind_check CHECK (kind IN ('cron', 'rrule', 'interval', 'once')
+            OR reports.refuse_value(format('schedule "%s"', name), 'kind', kind, 'Write ''cron'', ''rrule'', ''interval'' or ''once''.')),
     rule text NOT NULL
         CONSTRAINT schedule_rule_check CHECK (octet_length(rule) BETWEEN 1 AND 512
             OR reports.refuse_value(format('schedule "%s"', name), 'rule', rule, 'A rule has 1 to 512 bytes; make several schedules of one that is longer.')),
+    dialect text NOT NULL DEFAULT 'std'
+        CONSTRAINT schedule_dialect_check CHECK (dialect IN ('std', 'quartz')
+            OR reports.refuse_value(format('schedule "%s"', name), 'dialect', dialect, 'Write ''std'' or ''quartz''.')),
     time_zone text NOT NULL DEFAULT 'UTC'
         CONSTRAINT schedule_time_zone_check CHECK (octet_length(time_zone) BETWEEN 1 AND 63
             OR reports.refuse_value(format('schedule "%s"', name), 'time_zone', time_zone, 'Write an IANA name such as Europe/Berlin or UTC.')),
     anchor timestamptz,
+    start_local timestamp,
+    exdates timestamp[],
+    rdates timestamp[],
     starts_at timestamptz,
     ends_at timestamptz,
     paused boolean NOT NULL DEFAULT false,
-    dst_gap text NOT NULL DEFAULT 'auto',
-    dst_overlap text NOT NULL DEFAULT 'auto',
+    dst_gap text NOT NULL DEFAULT 'auto'
+        CONSTRAINT schedule_dst_gap_check CHECK (dst_gap IN ('auto', 'after', 'shift', 'skip')
+            OR reports.refuse_value(format('schedule "%s"', name), 'dst_gap', dst_gap, 'Write ''auto'', ''after'', ''shift'' or ''skip''.')),
+    dst_overlap text NOT NULL DEFAULT 'auto'
+        CONSTRAINT schedule_dst_overlap_check CHECK (dst_overlap IN ('auto', 'first', 'second', 'both')
+            OR reports.refuse_value(format('schedule "%s"', name), 'dst_overlap', dst_overlap, 'Write ''auto'', ''first'', ''second'' or ''both''.')),
     calendar reports.name,
     nonbusiness text NOT NULL DEFAULT 'run',
     business_date text NOT NULL DEFAULT 'run_date',
     misfire text
-        CONSTRAINT schedule_misfire_check CHECK ((misfire IN ('run_all', 'run_latest', 'skip')) IS NOT FALSE
-            OR reports.refuse_value(format('schedule "%s"', name), 'misfire', misfire, 'Write ''run_all'', ''run_latest'' or ''skip'', or NULL for the default.')),
+        CONSTRAINT schedule_misfire_check CHECK ((misfire IN ('run_all', 'run_latest', 'skip', 'coalesce')) IS NOT FALSE
+            OR reports.refuse_value(format('schedule "%s"', name), 'misfire', misfire, 'Write ''run_all'', ''run_latest'', ''skip'' or ''coalesce'', or NULL for the default.')),
     misfire_max integer NOT NULL DEFAULT 31
         CONSTRAINT schedule_misfire_max_check CHECK (misfire_max BETWEEN 1 AND 1000
             OR reports.refuse_value(format('schedule "%s"', name), 'misfire_max', misfire_max::text, 'Write a number from 1 to 1000; for none at all: misfire = ''skip''.')),
@@ -158,7 +237,9 @@ CREATE TABLE reports.schedule (
     priority integer NOT NULL DEFAULT 0
         CONSTRAINT schedule_priority_check CHECK (priority BETWEEN -1000 AND 1000
             OR reports.refuse_value(format('schedule "%s"', name), 'priority', priority::text, 'Write a number from -1000 to 1000; higher is claimed first.')),
-    jitter_s integer NOT NULL DEFAULT 0,
+    jitter_s integer NOT NULL DEFAULT 0
+        CONSTRAINT schedule_jitter_s_check CHECK (jitter_s BETWEEN 0 AND 3600
+            OR reports.refuse_value(format('schedule "%s"', name), 'jitter_s', jitter_s::text, 'Write a number of seconds from 0 to 3600.')),
     max_attempts integer NOT NULL DEFAULT 3
         CONSTRAINT schedule_max_attempts_check CHECK (max_attempts BETWEEN 1 AND 100
             OR reports.refuse_value(format('schedule "%s"', name), 'max_attempts', max_attempts::text, 'Write a number from 1 (no retries) to 100.')),
@@ -175,6 +256,9 @@ CREATE TABLE reports.schedule (
         CONSTRAINT schedule_parameters_check CHECK (jsonb_typeof(parameters) = 'object' AND octet_length(parameters::text) <= 65536
             OR reports.refuse_value(format('schedule "%s"', name), 'parameters', parameters::text, 'Write {"name": "value"} of at most 65536 bytes, or {} for none.')),
     owner text NOT NULL DEFAULT current_user,
+    effective_from timestamptz
+        CONSTRAINT schedule_effective_from_check CHECK ((isfinite(effective_from) AND effective_from < '10000-01-01') IS NOT FALSE
+            OR reports.refuse_value(format('schedule "%s"', name), 'effective_from', effective_from::text, 'Write the instant from which the row counts, or NULL for now.')),
     CONSTRAINT starts_before_end CHECK (starts_at IS NULL OR ends_at IS NULL OR starts_at < ends_at
             OR reports.refuse(format('schedule "%s": it ends at %s, which is not after its start at %s', name, ends_at, starts_at), 'Write an ends_at after starts_at, or NULL.')),
     CONSTRAINT misfire_age_covers_grace CHECK (misfire_age >= misfire_grace
@@ -186,32 +270,37 @@ COMMENT ON COLUMN reports.schedule.name IS 'Identity for ever; inserting a delet
 COMMENT ON COLUMN reports.schedule.scope IS 'The scope whose leader plans it; never changes.';
 COMMENT ON COLUMN reports.schedule.report IS 'What to produce.';
 COMMENT ON COLUMN reports.schedule.description IS 'For people.';
-COMMENT ON COLUMN reports.schedule.kind IS 'cron, interval or once.';
-COMMENT ON COLUMN reports.schedule.rule IS 'cron: five fields; interval: elapsed time such as 15 minutes; once: a local time such as 2030-04-12T06:00, optionally with its offset.';
+COMMENT ON COLUMN reports.schedule.kind IS 'cron, rrule, interval or once.';
+COMMENT ON COLUMN reports.schedule.rule IS 'cron: five fields, six with seconds first, seven with the year last; rrule: as in RFC 5545, such as FREQ=WEEKLY;INTERVAL=2;BYDAY=MO; interval: elapsed time such as 15 minutes; once: a local time such as 2030-04-12T06:00, optionally with its offset.';
+COMMENT ON COLUMN reports.schedule.dialect IS 'cron: std, or quartz: the rule is written as Quartz writes it (weekdays 1-7 from Sunday, ? in one day field); the leader turns it into std and plans by that.';
 COMMENT ON COLUMN reports.schedule.time_zone IS 'IANA zone the rule is meant in, e.g. Europe/Berlin.';
 COMMENT ON COLUMN reports.schedule.anchor IS 'interval: the instant counting starts from; filled with the time of creation.';
+COMMENT ON COLUMN reports.schedule.start_local IS 'rrule: the local time it begins with (DTSTART), which its intervals are counted from.';
+COMMENT ON COLUMN reports.schedule.exdates IS 'rrule: local times at which it does not fire (EXDATE); at most 1000.';
+COMMENT ON COLUMN reports.schedule.rdates IS 'rrule: local times at which it fires besides (RDATE); at most 1000.';
 COMMENT ON COLUMN reports.schedule.starts_at IS 'No firing before this instant; NULL: from creation on.';
 COMMENT ON COLUMN reports.schedule.ends_at IS 'No firing at or after this instant; NULL: open.';
 COMMENT ON COLUMN reports.schedule.paused IS 'true: nothing fires from the edit on. What was due meanwhile is recorded as one gap when it goes on.';
-COMMENT ON COLUMN reports.schedule.dst_gap IS 'Not yet: must be auto (fixed times run once after a gap; jobs that follow the clock do not).';
-COMMENT ON COLUMN reports.schedule.dst_overlap IS 'Not yet: must be auto (fixed times run once, at the first; jobs that follow the clock run in both).';
+COMMENT ON COLUMN reports.schedule.dst_gap IS 'cron and rrule: a local time that the clock jumps over. after: at the first instant after the gap; shift: later by its length; skip: not at all; auto: cron after for fixed times and skip for jobs that follow the clock, rrule shift.';
+COMMENT ON COLUMN reports.schedule.dst_overlap IS 'cron and rrule: a local time that the clock shows twice. first, second or both; auto: cron first for fixed times and both for jobs that follow the clock, rrule first.';
 COMMENT ON COLUMN reports.schedule.calendar IS 'Not yet: must be NULL.';
 COMMENT ON COLUMN reports.schedule.nonbusiness IS 'Not yet: must be run.';
 COMMENT ON COLUMN reports.schedule.business_date IS 'What date a firing is about. Not yet other than run_date (the nominal local date).';
-COMMENT ON COLUMN reports.schedule.misfire IS 'What becomes of firings missed by more than misfire_grace: run_all, run_latest or skip; NULL: run_all for daily and coarser rules, run_latest for finer ones.';
+COMMENT ON COLUMN reports.schedule.misfire IS 'What becomes of firings missed by more than misfire_grace: run_all, run_latest, skip, or coalesce: one run whose window covers all of them; NULL: run_all for daily and coarser rules, run_latest for finer ones.';
 COMMENT ON COLUMN reports.schedule.misfire_max IS 'run_all: most missed firings that are run; older ones become a gap.';
 COMMENT ON COLUMN reports.schedule.misfire_age IS 'run_all: missed firings older than this become a gap.';
 COMMENT ON COLUMN reports.schedule.misfire_grace IS 'A firing younger than this is late, not missed.';
 COMMENT ON COLUMN reports.schedule.overlap IS 'When a firing is due while a job of the schedule is still open. allow: both run; forbid: it is not run, which a gap records; queue: its job waits for the other to end; replace: the other is cancelled, and its job waits for that.';
 COMMENT ON COLUMN reports.schedule.queue IS 'Which workers may run its jobs.';
 COMMENT ON COLUMN reports.schedule.priority IS 'Higher is claimed first within a queue.';
-COMMENT ON COLUMN reports.schedule.jitter_s IS 'Seconds of deterministic spread. Not yet: must be 0.';
+COMMENT ON COLUMN reports.schedule.jitter_s IS 'Spread: every firing is due later by a number of seconds from 0 to jitter_s - 1 that follows from the schedule''s name. Keys, windows, starts_at and ends_at do not move. 0: none.';
 COMMENT ON COLUMN reports.schedule.max_attempts IS 'Attempts a job may use.';
 COMMENT ON COLUMN reports.schedule.retry_base IS 'Wait before the second attempt; doubles with each further one, with a quarter of jitter either way.';
 COMMENT ON COLUMN reports.schedule.retry_cap IS 'Longest wait between attempts, jitter included.';
 COMMENT ON COLUMN reports.schedule.timeout IS 'An attempt that runs longer is killed and counts as failed.';
 COMMENT ON COLUMN reports.schedule.parameters IS 'Parameters of the report for this schedule.';
 COMMENT ON COLUMN reports.schedule.owner IS 'Who to ask.';
+COMMENT ON COLUMN reports.schedule.effective_from IS 'From when the row as it stands counts; until then the version before it is in force. NULL, or past: from the edit on. An edit made before then takes its place.';
 
 -- A version is a full copy: what was planned stays explainable after any later edit.
 CREATE TABLE reports.schedule_version (
@@ -227,8 +316,12 @@ CREATE TABLE reports.schedule_version (
     description text NOT NULL,
     kind text NOT NULL,
     rule text NOT NULL,
+    dialect text NOT NULL DEFAULT 'std',
     time_zone text NOT NULL,
     anchor timestamptz,
+    start_local timestamp,
+    exdates timestamp[],
+    rdates timestamp[],
     starts_at timestamptz,
     ends_at timestamptz,
     paused boolean NOT NULL,
@@ -270,7 +363,7 @@ BEGIN
           FROM information_schema.columns v
           JOIN information_schema.columns s
             ON s.table_schema = 'reports' AND s.table_name = 'schedule' AND s.column_name = v.column_name
-         WHERE v.table_schema = 'reports' AND v.table_name = 'schedule_version' AND v.column_name <> 'name'
+         WHERE v.table_schema = 'reports' AND v.table_name = 'schedule_version' AND v.column_name NOT IN ('name', 'effective_from')
     LOOP
         EXECUTE format('COMMENT ON COLUMN reports.schedule_version.%I IS %L', c.column_name, 'As in schedule. ' || c.text);
     END LOOP;
@@ -283,8 +376,10 @@ CREATE TABLE reports.schedule_change (
     schedule reports.name NOT NULL,
     version integer NOT NULL,
     made_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    announced boolean NOT NULL DEFAULT false,
     PRIMARY KEY (scope, id)
 );
+CREATE INDEX schedule_change_announced ON reports.schedule_change (scope, made_at) WHERE announced;
 -- For due: what fires now, and was it edited? For changes: the oldest edit of each schedule.
 CREATE INDEX schedule_change_schedule ON reports.schedule_change (scope, schedule, version);
 COMMENT ON TABLE reports.schedule_change IS 'An edit the leader has not taken in yet; the durable side of NOTIFY.';
@@ -292,7 +387,8 @@ COMMENT ON COLUMN reports.schedule_change.id IS 'Order of arrival; not of commit
 COMMENT ON COLUMN reports.schedule_change.scope IS 'Scope of the schedule.';
 COMMENT ON COLUMN reports.schedule_change.schedule IS 'The schedule.';
 COMMENT ON COLUMN reports.schedule_change.version IS 'The version to take in.';
-COMMENT ON COLUMN reports.schedule_change.made_at IS 'When the edit was made.';
+COMMENT ON COLUMN reports.schedule_change.made_at IS 'When the edit was made; of one that is announced: when it begins.';
+COMMENT ON COLUMN reports.schedule_change.announced IS 'It begins later than it was made, and nobody looks at it before then.';
 
 -- Refuse what is not built yet by name, so that nobody believes a policy is in force.
 CREATE FUNCTION reports.refuse_not_yet(p_schedule text, p_column text, p_value text, p_allowed text) RETURNS void
@@ -336,21 +432,24 @@ DECLARE
 BEGIN
     -- Steps (/5), the n-th weekday (#2) and days before the last (L-3) have bounds of their own.
     SELECT f.what, f.low, f.high, n.digits[1] AS number INTO wrong
-      FROM unnest(regexp_split_to_array(btrim(p_rule), '\s+'), '{minute,hour,day,month,weekday}'::text[],
-                  '{0,0,1,1,0}'::integer[], '{59,23,31,12,7}'::integer[]) AS f (field, what, low, high)
+      FROM (SELECT f.fields, cardinality(f.fields) > 5 AS seconds FROM regexp_split_to_array(btrim(p_rule), '\s+') AS f (fields)) c
+     CROSS JOIN LATERAL unnest(c.fields, CASE WHEN c.seconds THEN '{second}'::text[] END || '{minute,hour,day,month,weekday,year}'::text[],
+                               CASE WHEN c.seconds THEN '{0}'::integer[] END || '{0,0,1,1,0,1970}'::integer[],
+                               CASE WHEN c.seconds THEN '{59}'::integer[] END || '{59,23,31,12,7,2199}'::integer[])
+               AS f (field, what, low, high)
      CROSS JOIN LATERAL regexp_matches(regexp_replace(f.field, '(/|#|L-)[0-9]+', '', 'gi'), '[0-9]+', 'g') AS n (digits)
      WHERE n.digits[1]::numeric NOT BETWEEN f.low AND f.high
      LIMIT 1;
     IF FOUND THEN
         RAISE EXCEPTION 'schedule "%": % % of cron rule % is not within % to %', p_schedule, wrong.what, wrong.number,
             quote_literal(p_rule), wrong.low, wrong.high
-            USING ERRCODE = 'invalid_parameter_value', HINT = 'The fields are minute hour day month weekday: 30 6 * * 1-5 is 06:30 from Monday to Friday.';
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'The fields are [second] minute hour day month weekday [year]: 30 6 * * 1-5 is 06:30 from Monday to Friday.';
     END IF;
 END
 $$;
 COMMENT ON FUNCTION reports.check_cron_numbers(text, text) IS 'Refuses a cron rule with a number that its field does not have.';
 
-CREATE FUNCTION reports.check_rule(p_schedule text, p_kind text, p_rule text) RETURNS void
+CREATE FUNCTION reports.check_rule(p_schedule text, p_kind text, p_rule text, p_dialect text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     fields integer;
@@ -358,14 +457,20 @@ DECLARE
 BEGIN
     IF p_kind = 'cron' THEN
         fields := cardinality(regexp_split_to_array(btrim(p_rule), '\s+'));
-        IF p_rule ~ '^@' THEN
+        IF p_dialect = 'quartz' THEN
+            IF fields NOT IN (6, 7) THEN
+                RAISE EXCEPTION 'schedule "%": a quartz rule has six or seven fields (second minute hour day month weekday [year]), % has %',
+                    p_schedule, quote_literal(p_rule), fields
+                    USING ERRCODE = 'invalid_parameter_value', HINT = 'Example: 0 30 6 ? * MON-FRI is 06:30 from Monday to Friday. With five fields write dialect = ''std''.';
+            END IF;
+        ELSIF p_rule ~ '^@' THEN
             IF p_rule !~ '^@(yearly|annually|monthly|weekly|daily|midnight|hourly)$' THEN
                 RAISE EXCEPTION 'schedule "%": unknown cron nickname %', p_schedule, quote_literal(p_rule)
                     USING ERRCODE = 'invalid_parameter_value',
                           HINT = 'Write @hourly, @daily, @weekly, @monthly or @yearly in lower case, or five fields.';
             END IF;
-        ELSIF fields <> 5 THEN
-            RAISE EXCEPTION 'schedule "%": a cron rule has five fields (minute hour day month weekday), % has %',
+        ELSIF fields NOT BETWEEN 5 AND 7 THEN
+            RAISE EXCEPTION 'schedule "%": a cron rule has five fields (minute hour day month weekday), six with seconds first or seven with the year last, % has %',
                 p_schedule, quote_literal(p_rule), fields
                 USING ERRCODE = 'invalid_parameter_value', HINT = 'Example: 30 6 * * 1-5 is 06:30 from Monday to Friday.';
         ELSIF p_rule !~ '^[0-9A-Za-z*/,\-\s#+?]+$' THEN
@@ -373,6 +478,11 @@ BEGIN
                 USING ERRCODE = 'invalid_parameter_value', HINT = 'Example: 30 6 * * 1-5 is 06:30 from Monday to Friday.';
         ELSIF p_rule !~ '^@' THEN
             PERFORM reports.check_cron_numbers(p_schedule, p_rule);
+        END IF;
+    ELSIF p_kind = 'rrule' THEN
+        IF p_rule !~ '^[A-Za-z0-9=;,:+-]+$' OR p_rule !~* '(^|;|:)FREQ=' THEN
+            RAISE EXCEPTION 'schedule "%": % is not a recurrence rule', p_schedule, quote_literal(p_rule)
+                USING ERRCODE = 'invalid_parameter_value', HINT = 'Write it as in RFC 5545 without blanks, e.g. FREQ=WEEKLY;INTERVAL=2;BYDAY=MO.';
         END IF;
     ELSIF p_kind = 'interval' THEN
         BEGIN
@@ -404,7 +514,60 @@ BEGIN
     -- Any other kind is refused by the column's CHECK, which names it.
 END
 $$;
-COMMENT ON FUNCTION reports.check_rule(text, text, text) IS 'Refuses a rule whose shape cannot work.';
+COMMENT ON FUNCTION reports.check_rule(text, text, text, text) IS 'Refuses a rule whose shape cannot work.';
+
+-- What stands beside the rule.
+CREATE FUNCTION reports.check_dates(p_schedule text, p_column text, p_dates timestamp[]) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    wrong text;
+BEGIN
+    IF cardinality(p_dates) > 1000 OR array_ndims(p_dates) > 1 THEN
+        RAISE EXCEPTION 'schedule "%": % has % local times', p_schedule, p_column, cardinality(p_dates)
+            USING ERRCODE = 'check_violation', HINT = 'Write a list of at most 1000.';
+    END IF;
+    SELECT coalesce(quote_literal(d.at), 'NULL') INTO wrong FROM unnest(p_dates) AS d (at)
+     WHERE (isfinite(d.at) AND d.at >= '0001-01-01' AND d.at < '10000-01-01' AND date_trunc('second', d.at) = d.at) IS NOT TRUE LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'schedule "%": % has %, which is not a local time in whole seconds', p_schedule, p_column, wrong
+            USING ERRCODE = 'check_violation', HINT = 'Write YYYY-MM-DDTHH:MM:SS, e.g. {2030-04-12T06:00:00}.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION reports.check_dates(text, text, timestamp[]) IS 'Refuses a list of local times that no rule could use.';
+
+CREATE FUNCTION reports.check_rule_columns(s reports.schedule) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    col text;
+    allowed text;
+    kinds text;
+BEGIN
+    SELECT c.col, c.allowed, c.kinds INTO col, allowed, kinds
+      FROM (VALUES ('start_local', s.start_local IS NOT NULL, '{rrule}'::text[], 'NULL', 'rrule'),
+                   ('exdates', s.exdates IS NOT NULL, '{rrule}', 'NULL', 'rrule'),
+                   ('rdates', s.rdates IS NOT NULL, '{rrule}', 'NULL', 'rrule'),
+                   ('dialect', s.dialect <> 'std', '{cron}', '''std''', 'cron'),
+                   ('dst_gap', s.dst_gap <> 'auto', '{cron,rrule}', '''auto''', 'cron and rrule'),
+                   ('dst_overlap', s.dst_overlap <> 'auto', '{cron,rrule}', '''auto''', 'cron and rrule'))
+           AS c (col, given, for_kinds, allowed, kinds)
+     WHERE c.given AND s.kind <> ALL (c.for_kinds) LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'schedule "%": % is for % only, and its kind is ''%''', s.name, col, kinds, s.kind
+            USING ERRCODE = 'check_violation', HINT = format('Write %s = %s.', col, allowed);
+    END IF;
+    IF s.kind = 'rrule' THEN
+        IF s.start_local IS NULL THEN
+            RAISE EXCEPTION 'schedule "%": a recurrence rule needs start_local', s.name
+                USING ERRCODE = 'check_violation', HINT = 'Write the local time of its first firing, e.g. 2030-04-12T06:00:00.';
+        END IF;
+        PERFORM reports.check_dates(s.name, 'start_local', ARRAY[s.start_local]);
+        PERFORM reports.check_dates(s.name, 'exdates', s.exdates);
+        PERFORM reports.check_dates(s.name, 'rdates', s.rdates);
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION reports.check_rule_columns(reports.schedule) IS 'Refuses what stands beside a rule and cannot belong to it.';
 
 -- A key is used once for ever, so an edit that is certain to come back to used ones is refused here, with
 -- the way out. What only the rule can tell the leader finds, and writes `problem`.
@@ -455,17 +618,11 @@ BEGIN
         RAISE EXCEPTION 'schedule "%": name and scope never change', OLD.name
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Insert a new schedule under another name and delete this one.';
     END IF;
-    IF NEW.kind = 'rrule' THEN
-        RAISE EXCEPTION 'schedule "%": kind ''rrule'' is not supported yet', NEW.name
-            USING ERRCODE = 'feature_not_supported', HINT = 'Write kind = ''cron'', ''interval'' or ''once''.';
-    END IF;
-    PERFORM reports.refuse_not_yet(NEW.name, 'dst_gap', NEW.dst_gap, 'auto');
-    PERFORM reports.refuse_not_yet(NEW.name, 'dst_overlap', NEW.dst_overlap, 'auto');
     PERFORM reports.refuse_not_yet(NEW.name, 'calendar', NEW.calendar, NULL);
     PERFORM reports.refuse_not_yet(NEW.name, 'nonbusiness', NEW.nonbusiness, 'run');
     PERFORM reports.refuse_not_yet(NEW.name, 'business_date', NEW.business_date, 'run_date');
-    PERFORM reports.refuse_not_yet(NEW.name, 'jitter_s', NEW.jitter_s::text, '0');
-    PERFORM reports.check_rule(NEW.name, NEW.kind, NEW.rule);
+    PERFORM reports.check_rule(NEW.name, NEW.kind, NEW.rule, NEW.dialect);
+    PERFORM reports.check_rule_columns(NEW);
     -- Abbreviations and POSIX strings are known to PostgreSQL too; the leader refuses those.
     BEGIN
         PERFORM clock_timestamp() AT TIME ZONE NEW.time_zone;
@@ -484,6 +641,27 @@ COMMENT ON FUNCTION reports.check_schedule() IS 'Trigger on schedule: refuses wh
 CREATE TRIGGER check_schedule BEFORE INSERT OR UPDATE ON reports.schedule
     FOR EACH ROW EXECUTE FUNCTION reports.check_schedule();
 
+-- A version that is announced and has not begun gives way to the next edit: it begins with that, and so
+-- is in force for no time.
+CREATE FUNCTION reports.replace_announced(p_scope text, p_schedule text, p_begins timestamptz, p_announced boolean) RETURNS timestamptz
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    gone integer[] := ARRAY(SELECT c.version FROM reports.schedule_change c
+                             WHERE c.scope = p_scope AND c.schedule = p_schedule AND c.announced AND c.made_at > clock_timestamp());
+    begins timestamptz := p_begins;
+BEGIN
+    IF cardinality(gone) > 0 THEN
+        begins := greatest(begins, (SELECT v.effective_from FROM reports.schedule_version v
+                                     WHERE v.schedule = p_schedule AND v.version <> ALL (gone) ORDER BY v.version DESC LIMIT 1));
+        UPDATE reports.schedule_version v SET effective_from = begins WHERE v.schedule = p_schedule AND v.version = ANY (gone);
+        UPDATE reports.schedule_change c SET made_at = CASE WHEN p_announced THEN begins ELSE clock_timestamp() END, announced = p_announced
+         WHERE c.scope = p_scope AND c.schedule = p_schedule AND c.version = ANY (gone);
+    END IF;
+    RETURN begins;
+END
+$$;
+COMMENT ON FUNCTION reports.replace_announced(text, text, timestamptz, boolean) IS 'An edit takes the place of versions that are announced; answers when it can begin.';
+
 -- Each edit appends a version and a change row and tells the leader. Two editors of one schedule
 -- are ordered by the row they both change; a re-insert after a delete by the primary key. Versions begin in
 -- the order of their numbers, whatever the clock does.
@@ -500,12 +678,21 @@ DECLARE
     latest timestamptz;
     its_scope text;
     why text;
+    announced boolean := false;
 BEGIN
     -- By image, not by equality: parameters {"x": 1.0} and {"x": 1} are equal and print differently.
     IF TG_OP = 'UPDATE' AND NEW *= OLD THEN
         RETURN NULL;
     END IF;
     s := CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
+    IF TG_ARGV[0] = 'asked' THEN
+        begins := least(begins, nullif(current_setting('reports.asked_at', true), '')::timestamptz);
+        why := left(nullif(current_setting('reports.change_reason', true), ''), 500);
+    ELSIF TG_OP <> 'DELETE' AND s.effective_from > begins THEN
+        begins := s.effective_from;
+        announced := true;
+    END IF;
+    begins := reports.replace_announced(s.scope, s.name, begins, announced);
     SELECT v.version + 1, v.effective_from, v.scope INTO next_version, latest, its_scope
       FROM reports.schedule_version v WHERE v.schedule = s.name ORDER BY v.version DESC LIMIT 1;
     -- A name that was deleted goes on when it is inserted again, and its progress is one leader's for ever (I1).
@@ -513,23 +700,20 @@ BEGIN
         RAISE EXCEPTION 'schedule "%": this name belongs to scope "%" for ever, also after its deletion', s.name, its_scope
             USING ERRCODE = 'invalid_parameter_value', HINT = format('Choose another name for a schedule in scope "%s".', s.scope);
     END IF;
-    IF TG_ARGV[0] = 'asked' THEN
-        begins := least(begins, nullif(current_setting('reports.asked_at', true), '')::timestamptz);
-        why := left(nullif(current_setting('reports.change_reason', true), ''), 500);
-    END IF;
     begins := greatest(begins, latest);
     INSERT INTO reports.schedule_version
         (schedule, version, scope, effective_from, change_reason, ended, report, description, kind, rule, time_zone,
-         anchor, starts_at, ends_at, paused, dst_gap, dst_overlap, calendar, nonbusiness,
+         dialect, anchor, start_local, exdates, rdates, starts_at, ends_at, paused, dst_gap, dst_overlap, calendar, nonbusiness,
          business_date, misfire, misfire_max, misfire_age, misfire_grace, overlap, queue, priority,
          jitter_s, max_attempts, retry_base, retry_cap, timeout, parameters, owner)
     VALUES
         (s.name, coalesce(next_version, 1), s.scope, begins, why, TG_OP = 'DELETE', s.report, s.description,
-         s.kind, s.rule, s.time_zone, s.anchor, s.starts_at, s.ends_at, s.paused, s.dst_gap,
+         s.kind, s.rule, s.time_zone, s.dialect, s.anchor, s.start_local, s.exdates, s.rdates, s.starts_at, s.ends_at, s.paused, s.dst_gap,
          s.dst_overlap, s.calendar, s.nonbusiness, s.business_date, s.misfire, s.misfire_max,
          s.misfire_age, s.misfire_grace, s.overlap, s.queue, s.priority, s.jitter_s, s.max_attempts,
          s.retry_base, s.retry_cap, s.timeout, s.parameters, s.owner);
-    INSERT INTO reports.schedule_change (scope, schedule, version) VALUES (s.scope, s.name, coalesce(next_version, 1));
+    INSERT INTO reports.schedule_change (scope, schedule, version, made_at, announced)
+    VALUES (s.scope, s.name, coalesce(next_version, 1), CASE WHEN announced THEN begins ELSE clock_timestamp() END, announced);
     PERFORM pg_notify('report_change', s.scope);
     RETURN NULL;
 END

@@ -80,7 +80,13 @@ CREATE TABLE reports.fence_pulse (
 COMMENT ON TABLE reports.fence_pulse IS 'Sign of life of the leader, apart from the fence row so that beating it never waits for writers.';
 COMMENT ON COLUMN reports.fence_pulse.scope IS 'The scope.';
 COMMENT ON COLUMN reports.fence_pulse.beat_at IS 'Last fenced beat.';
-COMMENT ON COLUMN reports.fence_pulse.reap_not_before IS 'No claim is reaped before: after silence longer than a lease or a step of the clock, workers get one lease to renew.';
+COMMENT ON COLUMN reports.fence_pulse.reap_not_before IS 'No claim is reaped before: after a silence or a step of the clock, workers get one lease to renew.';
+
+-- Two opposite steps between two beats are none to the leader, and a lease that was begun in between would end as
+-- much too early as the clock was behind then. The leader's last beat, which it did compare, cannot be behind.
+CREATE VIEW reports.v_lease_clock AS
+SELECT p.scope, greatest(clock_timestamp(), p.beat_at) AS at FROM reports.fence_pulse p;
+COMMENT ON VIEW reports.v_lease_clock IS 'When a lease that is given now begins: by this server''s clock, but not before the leader''s last sign of life.';
 
 CREATE TABLE reports.leadership_event (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -160,7 +166,7 @@ CREATE TABLE reports.member_clock (
     boot_us bigint NOT NULL,
     offset_us bigint NOT NULL,
     round_trip_us bigint NOT NULL CHECK (round_trip_us >= 0),
-    synchronised boolean NOT NULL DEFAULT false,
+    synchronised boolean,
     step_us bigint,
     verdict text CHECK (verdict IN ('waits', 'raised', 'known', 'own')),
     CONSTRAINT verdict_of_step CHECK ((verdict IS NULL) = (step_us IS NULL))
@@ -174,9 +180,32 @@ COMMENT ON COLUMN reports.member_clock.boot IS 'Of its machine: replicas of one 
 COMMENT ON COLUMN reports.member_clock.boot_us IS 'What its machine''s clock since boot showed, which is never stepped, in the middle of the question.';
 COMMENT ON COLUMN reports.member_clock.offset_us IS 'Its wall clock minus this server''s, in microseconds.';
 COMMENT ON COLUMN reports.member_clock.round_trip_us IS 'How long the question took: all is known to half of this.';
-COMMENT ON COLUMN reports.member_clock.synchronised IS 'Its kernel says that its wall clock is kept to less than a second by a time service.';
+COMMENT ON COLUMN reports.member_clock.synchronised IS 'Its kernel says that its wall clock is kept to less than a second by a time service; NULL: the kernel may not be asked.';
 COMMENT ON COLUMN reports.member_clock.step_us IS 'Since its sample before, this server''s clock went so much further than its own: it testifies a step. NULL: the two agree.';
 COMMENT ON COLUMN reports.member_clock.verdict IS 'What came of that: waits (for other witnesses), raised (a hold), known (a hold had been raised for it), own (others saw no step: the machine''s own clock is to blame).';
+
+CREATE TABLE reports.candidate (
+    scope reports.name NOT NULL,
+    member text NOT NULL CHECK (octet_length(member) BETWEEN 1 AND 253),
+    incarnation bigint NOT NULL,
+    generation bigint NOT NULL,
+    ahead integer,
+    state text NOT NULL CHECK (state IN ('ready', 'suspended', 'held')),
+    why text CHECK (octet_length(why) <= 500),
+    url text CHECK (octet_length(url) BETWEEN 1 AND 255),
+    seen_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (scope, member)
+) WITH (fillfactor = 50);
+COMMENT ON TABLE reports.candidate IS 'What the replicas that do not lead last said of themselves, for a day. For people and for refusals: who leads next is decided in ZooKeeper.';
+COMMENT ON COLUMN reports.candidate.scope IS 'The scope.';
+COMMENT ON COLUMN reports.candidate.member IS 'Name of the replica.';
+COMMENT ON COLUMN reports.candidate.incarnation IS 'Of its ensemble.';
+COMMENT ON COLUMN reports.candidate.generation IS 'Of its candidate node; 0: it has none.';
+COMMENT ON COLUMN reports.candidate.ahead IS 'How many candidates are before it; NULL: it is not in line.';
+COMMENT ON COLUMN reports.candidate.state IS 'ready; suspended: ZooKeeper does not answer it; held.';
+COMMENT ON COLUMN reports.candidate.why IS 'held: the reason.';
+COMMENT ON COLUMN reports.candidate.url IS 'Its advertised_url; NULL: it told none.';
+COMMENT ON COLUMN reports.candidate.seen_at IS 'When it said so; it does each 5 seconds while it has a database.';
 
 CREATE TABLE reports.hold (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -210,7 +239,7 @@ COMMENT ON COLUMN reports.hold.lifted_by IS 'By whom.';
 COMMENT ON COLUMN reports.hold.step_us IS 'clock_hold: how far this server''s clock is from where it would be, by the replicas'' clocks, in microseconds; further steps are added.';
 COMMENT ON COLUMN reports.hold.stepped_at IS 'clock_hold: what it showed at the first sample after the latest step.';
 COMMENT ON COLUMN reports.hold.evidence IS 'clock_hold: that sample, in member_clock.';
-COMMENT ON COLUMN reports.hold.mark IS 'database_rewound: the job that should be known. Once lifted, it and older ones are not asked for again.';
+COMMENT ON COLUMN reports.hold.mark IS 'database_rewound: the job that should be known. Once lifted, it, older ones and all that were planned before the hold are not asked for again.';
 
 -- The fence row is made with its scope and stays (I2).
 CREATE FUNCTION reports.make_fence() RETURNS trigger
@@ -337,7 +366,8 @@ COMMENT ON FUNCTION reports.time_of_job(uuid) IS 'When a job was planned, by the
 
 -- The high-water mark: jobs that were planned and acknowledged, as ZooKeeper and the leader remember
 -- them. Jobs are never deleted, and commits are lost from the newest on, so one that is there proves
--- that all before it are.
+-- that all before it are. A hold that was lifted forgives what had been planned before it was raised: each
+-- replica remembers another job of the same loss, for as long as it lives.
 CREATE FUNCTION reports.job_not_known(p_scope text, p_jobs uuid[]) RETURNS uuid
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -345,7 +375,8 @@ BEGIN
              WHERE m.id IS NOT NULL
                AND NOT EXISTS (SELECT FROM reports.job j WHERE j.id = m.id)
                AND NOT EXISTS (SELECT FROM reports.hold h
-                                WHERE h.scope = p_scope AND h.cause = 'database_rewound' AND h.lifted_at IS NOT NULL AND h.mark >= m.id)
+                                WHERE h.scope = p_scope AND h.cause = 'database_rewound' AND h.lifted_at IS NOT NULL
+                                  AND (h.mark >= m.id OR h.since >= reports.time_of_job(m.id)))
              ORDER BY m.id DESC LIMIT 1);
 END
 $$;
@@ -517,6 +548,18 @@ END
 $$;
 COMMENT ON FUNCTION reports.rebase_target(text) IS 'The ensemble that a rebase adopts; refuses when that is not clear.';
 
+CREATE FUNCTION reports.holders_of(p_scope text) RETURNS text
+LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT coalesce(string_agg(format('backend %s (%s)', x.pid, coalesce(nullif(x.application_name, ''), 'no name')), ', ' ORDER BY x.pid), 'another session')
+      FROM (SELECT DISTINCT l.pid, a.application_name
+              FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+             WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND l.pid <> pg_backend_pid()
+               AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+               AND (l.classid::bigint << 32 | l.objid::bigint) = reports.scope_lock_key(p_scope)
+             LIMIT 10) x
+$$;
+COMMENT ON FUNCTION reports.holders_of(text) IS 'Who has the advisory lock of a scope now, for people.';
+
 -- The installation goes over to another ensemble, or to a new life of the same one. All fence rows move to
 -- the new incarnation in this transaction, so whoever led by the old one is refused from its commit on.
 CREATE FUNCTION reports.rebase(p_ensemble text, p_reason text, p_force boolean, OUT ensemble text, OUT incarnation bigint, OUT scopes integer)
@@ -540,9 +583,15 @@ BEGIN
             USING ERRCODE = 'object_not_in_prerequisite_state',
                   HINT = 'Stop the schedulers of the old ensemble first. With --force its leaders are fenced at once, and are HELD.';
     END IF;
-    FOR its_scope IN SELECT f.scope FROM reports.fence f ORDER BY f.scope LOOP
-        PERFORM pg_advisory_xact_lock(reports.scope_lock_key(its_scope));
-    END LOOP;
+    BEGIN
+        FOR its_scope IN SELECT f.scope FROM reports.fence f ORDER BY f.scope LOOP
+            PERFORM pg_advisory_xact_lock(reports.scope_lock_key(its_scope));
+            PERFORM FROM reports.fence f WHERE f.scope = its_scope FOR UPDATE;
+        END LOOP;
+    EXCEPTION WHEN lock_not_available THEN
+        RAISE EXCEPTION 'scope "%" is held by %: nothing was changed', its_scope, reports.holders_of(its_scope)
+            USING ERRCODE = 'lock_not_available', HINT = 'Repeat it; if that goes on, end that session: SELECT pg_terminate_backend(PID).';
+    END;
     incarnation := (SELECT greatest(max(e.incarnation), (SELECT max(f.incarnation) FROM reports.fence f)) + 1 FROM reports.ensemble e);
     INSERT INTO reports.ensemble AS e (id, incarnation, adopted_by, reason) VALUES (ensemble, incarnation, session_user, p_reason)
     ON CONFLICT (id) DO UPDATE
@@ -675,31 +724,30 @@ END
 $$;
 COMMENT ON FUNCTION reports.establish(text, bigint, bigint, uuid, text, text, uuid[]) IS 'Makes a generation the accepted one: established, superseded or held. p_marks: jobs that this database must know. Repeating it with the same owner is harmless.';
 
--- Sign of life. Silence longer than a lease means that workers could not renew either (database
--- outage) or that nobody watched: they get one full lease before anything is reaped. So they do when this
--- clock was stepped, which makes every claim look older or younger than it is. Where that is not known (NULL: a
--- new leader) silence may be a step in part. Workers renew each third of a lease at least, so that within
--- half a lease no healthy claim looks lapsed, whatever part of it is a step.
-CREATE FUNCTION reports.beat(p_scope text, p_stepped boolean DEFAULT NULL) RETURNS boolean
+-- Sign of life. After a step of this clock every claim looks older or younger than it is, and after a long silence
+-- workers could perhaps not renew either: they get one full lease before anything is reaped. What silence is
+-- long: a worker gives a claim up when a quarter of its lease is left, and it is reaped after the grace. By so
+-- much a claim may look older than it is. In a silence that long a lease may have begun that much too early
+-- (v_lease_clock). Where it is not known whether the clock was stepped (NULL), all of the silence may be a step, and
+-- a new leader has two such beats: establish, and its first round.
+CREATE FUNCTION reports.beat(p_scope text, p_stepped boolean DEFAULT NULL, p_at timestamptz DEFAULT clock_timestamp()) RETURNS boolean
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-DECLARE
-    at timestamptz := clock_timestamp();
 BEGIN
     UPDATE reports.fence_pulse p
-       SET reap_not_before = CASE WHEN p_stepped OR p.beat_at > at + interval '1 second'
-                                       OR p.beat_at < at - CASE WHEN p_stepped IS NULL THEN l.shortest / 2 ELSE l.shortest END
-                                  THEN at + l.longest ELSE p.reap_not_before END,
-           beat_at = at
+       SET reap_not_before = CASE WHEN p_stepped OR p.beat_at > p_at + interval '1 second'
+                                       OR p.beat_at < p_at - CASE WHEN p_stepped IS NULL THEN l.spare / 2 ELSE l.spare END
+                                  THEN p_at + l.longest ELSE p.reap_not_before END,
+           beat_at = p_at
       -- Workers keep the lease they agreed to when they registered.
-      FROM (SELECT least(i.claim_lease, min(w.claim_lease)) AS shortest, greatest(i.claim_lease, max(w.claim_lease)) AS longest
+      FROM (SELECT least(i.claim_lease, min(w.claim_lease)) / 4 + i.reap_grace AS spare, greatest(i.claim_lease, max(w.claim_lease)) AS longest
               FROM reports.installation i LEFT JOIN reports.worker w ON w.state IN ('alive', 'draining')
-             GROUP BY i.claim_lease) l
+             GROUP BY i.claim_lease, i.reap_grace) l
      -- While somebody holds the row there is no sign of life, but jobs are tended (I12).
      WHERE p.scope = ANY (ARRAY(SELECT x.scope FROM reports.fence_pulse x WHERE x.scope = p_scope FOR UPDATE SKIP LOCKED));
     RETURN FOUND;
 END
 $$;
-COMMENT ON FUNCTION reports.beat(text, boolean) IS 'Sign of life of the leader; extends reap_not_before after a long silence or a step of the clock. False: another session holds the row.';
+COMMENT ON FUNCTION reports.beat(text, boolean, timestamptz) IS 'Sign of life of the leader at p_at; extends reap_not_before after a long silence or a step of the clock. False: another session holds the row.';
 
 CREATE FUNCTION reports.terminate_backends(p_scope text, p_incarnation bigint, p_generation bigint) RETURNS integer
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$

@@ -19,10 +19,12 @@ CREATE TABLE reports.schedule_progress (
     last_nominal timestamp,
     last_offset_s integer,
     switched_at timestamptz NOT NULL,
+    rule_std text,
     key_form text CHECK (key_form IN ('date', 'minute', 'second')),
     problem text,
     problem_since timestamptz,
     tzdata text NOT NULL DEFAULT '',
+    zone_digest text NOT NULL DEFAULT '',
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX schedule_progress_due ON reports.schedule_progress (scope, next_fire_at)
@@ -40,11 +42,34 @@ COMMENT ON COLUMN reports.schedule_progress.last_fire_at IS 'Latest firing plann
 COMMENT ON COLUMN reports.schedule_progress.last_nominal IS 'Its nominal local time.';
 COMMENT ON COLUMN reports.schedule_progress.last_offset_s IS 'Its offset from UTC in seconds.';
 COMMENT ON COLUMN reports.schedule_progress.switched_at IS 'Instant from which the present version plans.';
+COMMENT ON COLUMN reports.schedule_progress.rule_std IS 'The rule it is planned by, of a version in another dialect; NULL: the version''s own.';
 COMMENT ON COLUMN reports.schedule_progress.key_form IS 'Form of the occurrence keys, fixed by the first version that worked.';
 COMMENT ON COLUMN reports.schedule_progress.problem IS 'Why nothing is planned, for the schedule''s owner; NULL: all is well.';
 COMMENT ON COLUMN reports.schedule_progress.problem_since IS 'Since when.';
 COMMENT ON COLUMN reports.schedule_progress.tzdata IS 'tzdata version next_fire_at was computed with.';
+COMMENT ON COLUMN reports.schedule_progress.zone_digest IS 'Which file of the time zone it was computed with: the first 16 digits of its SHA-256.';
 COMMENT ON COLUMN reports.schedule_progress.updated_at IS 'Last change.';
+
+CREATE TABLE reports.zone_state (
+    scope reports.name NOT NULL,
+    time_zone text NOT NULL CHECK (octet_length(time_zone) BETWEEN 1 AND 63),
+    tzdata text NOT NULL CHECK (octet_length(tzdata) <= 15),
+    digest text NOT NULL CHECK (octet_length(digest) <= 64),
+    settled boolean NOT NULL DEFAULT false,
+    newest_tzdata text NOT NULL,
+    newest_digest text NOT NULL,
+    changed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    PRIMARY KEY (scope, time_zone)
+);
+COMMENT ON TABLE reports.zone_state IS 'By which time zone data the leader of a scope computes, and whether all stored firings follow them.';
+COMMENT ON COLUMN reports.zone_state.scope IS 'The scope.';
+COMMENT ON COLUMN reports.zone_state.time_zone IS 'The time zone.';
+COMMENT ON COLUMN reports.zone_state.tzdata IS 'tzdata version of the leader that led last.';
+COMMENT ON COLUMN reports.zone_state.digest IS 'First 16 digits of the SHA-256 of its file of the zone.';
+COMMENT ON COLUMN reports.zone_state.settled IS 'The leader has gone through the stored firings of the zone since these data count.';
+COMMENT ON COLUMN reports.zone_state.newest_tzdata IS 'The newest version by which a leader has computed here.';
+COMMENT ON COLUMN reports.zone_state.newest_digest IS 'The digest with it.';
+COMMENT ON COLUMN reports.zone_state.changed_at IS 'When the digest changed last.';
 
 CREATE TABLE reports.occurrence (
     schedule text NOT NULL,
@@ -109,7 +134,7 @@ COMMENT ON COLUMN reports.schedule_gap.to_fire_at IS 'Last firing not run.';
 COMMENT ON COLUMN reports.schedule_gap.from_key IS 'Key the first would have had.';
 COMMENT ON COLUMN reports.schedule_gap.to_key IS 'Key the last would have had.';
 COMMENT ON COLUMN reports.schedule_gap.firings IS 'How many.';
-COMMENT ON COLUMN reports.schedule_gap.reason IS 'misfire_skip, misfire_latest, misfire_max, misfire_age, problem_mended, paused; overlap_forbid: a job of the schedule was still open; key_taken: an occurrence with this key was there already.';
+COMMENT ON COLUMN reports.schedule_gap.reason IS 'misfire_skip, misfire_latest, misfire_max, misfire_age; coalesced: the windows of these firings are in that of the next that ran; problem_mended, paused; overlap_forbid: a job of the schedule was still open; key_taken: an occurrence with this key was there already.';
 COMMENT ON COLUMN reports.schedule_gap.version IS 'Version of the schedule that was in force.';
 COMMENT ON COLUMN reports.schedule_gap.incarnation IS 'Of the leader that wrote it.';
 COMMENT ON COLUMN reports.schedule_gap.generation IS 'Of the leader that wrote it.';

@@ -11,14 +11,19 @@ RETURNS TABLE (schedule text, version integer, step bigint, next_fire_at timesta
                switched_at timestamptz, key_form text, kind text, rule text, time_zone text, anchor timestamptz,
                starts_at timestamptz, ends_at timestamptz, misfire text, misfire_max integer, misfire_age_us bigint,
                misfire_grace_us bigint, database_now timestamptz, effective_from timestamptz, paused boolean,
-               ended boolean, edited boolean)
+               ended boolean, edited boolean,
+               dialect text, dst_gap text, dst_overlap text, jitter_s integer, start_local timestamp, exdates timestamp[],
+               rdates timestamp[], next_nominal timestamp, next_offset_s integer, tzdata text, zone_digest text)
 -- enable_seqscan: schedule_change is empty as a rule and long after an import; its plan must not tell.
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
-    SELECT p.schedule, p.version, p.step, p.next_fire_at, p.last_fire_at, p.switched_at, p.key_form, v.kind, v.rule,
-           v.time_zone, v.anchor, v.starts_at, v.ends_at, v.misfire, v.misfire_max,
+    SELECT p.schedule, p.version, p.step, p.next_fire_at, p.last_fire_at, p.switched_at, p.key_form, v.kind,
+           coalesce(p.rule_std, v.rule), v.time_zone, v.anchor, v.starts_at, v.ends_at, v.misfire, v.misfire_max,
            (extract(epoch FROM v.misfire_age) * 1000000)::bigint,
            (extract(epoch FROM v.misfire_grace) * 1000000)::bigint, clock_timestamp(), v.effective_from, v.paused,
-           v.ended, EXISTS (SELECT FROM reports.schedule_change c WHERE c.scope = p_scope AND c.schedule = p.schedule)
+           v.ended, EXISTS (SELECT FROM reports.schedule_change c WHERE c.scope = p_scope AND c.schedule = p.schedule
+                                 AND (NOT c.announced OR c.made_at <= clock_timestamp())),
+           CASE WHEN p.rule_std IS NULL THEN v.dialect ELSE 'std' END, v.dst_gap, v.dst_overlap, v.jitter_s, v.start_local, v.exdates, v.rdates,
+           p.next_nominal, p.next_offset_s, p.tzdata, p.zone_digest
       -- The sub-select makes the time a bound of the index scan; a bare volatile call would be a
       -- filter over every schedule of the scope.
       FROM (SELECT * FROM reports.schedule_progress q
@@ -39,13 +44,17 @@ RETURNS TABLE (schedule text, version integer, step bigint, next_fire_at timesta
                switched_at timestamptz, key_form text, kind text, rule text, time_zone text, anchor timestamptz,
                starts_at timestamptz, ends_at timestamptz, misfire text, misfire_max integer, misfire_age_us bigint,
                misfire_grace_us bigint, database_now timestamptz, effective_from timestamptz, paused boolean,
-               ended boolean, edited boolean)
+               ended boolean, edited boolean,
+               dialect text, dst_gap text, dst_overlap text, jitter_s integer, start_local timestamp, exdates timestamp[],
+               rdates timestamp[], next_nominal timestamp, next_offset_s integer, tzdata text, zone_digest text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT p.schedule, p.version, p.step, p.next_fire_at, p.last_fire_at, p.switched_at, p.key_form, v.kind, v.rule,
-           v.time_zone, v.anchor, v.starts_at, v.ends_at, v.misfire, v.misfire_max,
+    SELECT p.schedule, p.version, p.step, p.next_fire_at, p.last_fire_at, p.switched_at, p.key_form, v.kind,
+           coalesce(p.rule_std, v.rule), v.time_zone, v.anchor, v.starts_at, v.ends_at, v.misfire, v.misfire_max,
            (extract(epoch FROM v.misfire_age) * 1000000)::bigint,
            (extract(epoch FROM v.misfire_grace) * 1000000)::bigint, clock_timestamp(), v.effective_from, v.paused,
-           v.ended, false
+           v.ended, false, CASE WHEN p.rule_std IS NULL THEN v.dialect ELSE 'std' END,
+           v.dst_gap, v.dst_overlap, v.jitter_s, v.start_local, v.exdates, v.rdates,
+           p.next_nominal, p.next_offset_s, p.tzdata, p.zone_digest
       FROM reports.schedule_progress p
       JOIN reports.schedule_version v ON v.schedule = p.schedule AND v.version = p.version
      WHERE p.scope = p_scope AND p.schedule = ANY (p_schedules) AND NOT v.ended
@@ -59,13 +68,16 @@ RETURNS TABLE (schedule text, version integer, step bigint, next_fire_at timesta
                switched_at timestamptz, key_form text, kind text, rule text, time_zone text, anchor timestamptz,
                starts_at timestamptz, ends_at timestamptz, misfire text, misfire_max integer, misfire_age_us bigint,
                misfire_grace_us bigint, database_now timestamptz, effective_from timestamptz, paused boolean,
-               ended boolean, edited boolean)
+               ended boolean, edited boolean,
+               dialect text, dst_gap text, dst_overlap text, jitter_s integer, start_local timestamp, exdates timestamp[],
+               rdates timestamp[], next_nominal timestamp, next_offset_s integer, tzdata text, zone_digest text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.schedule, v.version, p.step, NULL::timestamptz, p.last_fire_at, v.effective_from, p.key_form, v.kind,
            v.rule, v.time_zone, v.anchor, v.starts_at, v.ends_at, v.misfire, v.misfire_max,
            (extract(epoch FROM v.misfire_age) * 1000000)::bigint,
            (extract(epoch FROM v.misfire_grace) * 1000000)::bigint, clock_timestamp(), v.effective_from, v.paused,
-           v.ended, false
+           v.ended, false, v.dialect, v.dst_gap, v.dst_overlap, v.jitter_s, v.start_local, v.exdates, v.rdates,
+           NULL::timestamp, NULL::integer, p.tzdata, p.zone_digest
       FROM reports.schedule_progress p
      CROSS JOIN LATERAL (SELECT * FROM reports.schedule_version w
                           WHERE w.schedule = p.schedule
@@ -86,11 +98,15 @@ COMMENT ON FUNCTION reports.keys_taken(text, text[]) IS 'Which of the keys an oc
 CREATE FUNCTION reports.next_due(p_scope text, OUT next_fire_at timestamptz, OUT database_now timestamptz, OUT edited boolean)
 -- enable_seqscan: see due.
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
-    SELECT (SELECT q.next_fire_at FROM reports.schedule_progress q
-             WHERE q.scope = p_scope AND q.next_fire_at IS NOT NULL ORDER BY q.next_fire_at LIMIT 1),
-           clock_timestamp(), EXISTS (SELECT FROM reports.schedule_change c WHERE c.scope = p_scope)
+    SELECT least((SELECT q.next_fire_at FROM reports.schedule_progress q
+                   WHERE q.scope = p_scope AND q.next_fire_at IS NOT NULL ORDER BY q.next_fire_at LIMIT 1),
+                 (SELECT c.made_at FROM reports.schedule_change c
+                   WHERE c.scope = p_scope AND c.announced AND c.made_at > clock_timestamp() ORDER BY c.made_at LIMIT 1)),
+           clock_timestamp(),
+           EXISTS (SELECT FROM reports.schedule_change c
+                    WHERE c.scope = p_scope AND (NOT c.announced OR c.made_at <= clock_timestamp()))
 $$;
-COMMENT ON FUNCTION reports.next_due(text) IS 'When the scope''s next firing is due, the time now, and whether an edit is not taken in.';
+COMMENT ON FUNCTION reports.next_due(text) IS 'When the scope''s next firing is due or its next announced edit begins, the time now, and whether an edit is not taken in.';
 
 -- One row a schedule with edits not taken in: the oldest of them with its version, and the progress that
 -- is (NULLs: none yet). The leader goes one version at a time: it plans what was due before the edit
@@ -100,30 +116,34 @@ RETURNS TABLE (schedule text, change_id bigint, new_version integer, effective_f
                kind text, rule text, time_zone text, anchor timestamptz, starts_at timestamptz, ends_at timestamptz,
                step bigint, next_fire_at timestamptz, last_fire_at timestamptz, key_form text, problem text,
                switched_at timestamptz, database_now timestamptz, paused boolean, was_paused boolean,
-               next_nominal_s bigint, highest_key text, last_nominal_s bigint)
+               next_nominal_s bigint, highest_key text, last_nominal_s bigint, dialect text, dst_gap text, dst_overlap text,
+               jitter_s integer, start_local timestamp, exdates timestamp[], rdates timestamp[], was_jitter_s integer)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off AS $$
     -- From schedule to schedule by the index: one with thousands of edits hides no other.
     WITH RECURSIVE edited (schedule, n) AS (
         (SELECT x.schedule, 1 FROM reports.schedule_change x
-          WHERE x.scope = p_scope AND x.schedule > p_after ORDER BY x.schedule LIMIT 1)
+          WHERE x.scope = p_scope AND x.schedule > p_after AND (NOT x.announced OR x.made_at <= clock_timestamp())
+          ORDER BY x.schedule LIMIT 1)
         UNION ALL
         SELECT (SELECT x.schedule FROM reports.schedule_change x
-                 WHERE x.scope = p_scope AND x.schedule > e.schedule ORDER BY x.schedule LIMIT 1), e.n + 1
+                 WHERE x.scope = p_scope AND x.schedule > e.schedule AND (NOT x.announced OR x.made_at <= clock_timestamp())
+                 ORDER BY x.schedule LIMIT 1), e.n + 1
           FROM edited e WHERE e.schedule IS NOT NULL AND e.n < p_limit
     )
     SELECT c.schedule, c.id, v.version, v.effective_from, v.ended, v.kind, v.rule, v.time_zone, v.anchor, v.starts_at,
            v.ends_at, p.step, p.next_fire_at, p.last_fire_at, p.key_form, p.problem, p.switched_at, clock_timestamp(),
            v.paused, u.paused AND NOT u.ended, extract(epoch FROM p.next_nominal)::bigint, h.occurrence_key,
-           extract(epoch FROM p.last_nominal)::bigint
+           extract(epoch FROM p.last_nominal)::bigint, v.dialect, v.dst_gap, v.dst_overlap, v.jitter_s, v.start_local, v.exdates, v.rdates, u.jitter_s
       FROM edited e
      CROSS JOIN LATERAL (SELECT x.schedule, x.id, x.version FROM reports.schedule_change x
-                          WHERE x.scope = p_scope AND x.schedule = e.schedule ORDER BY x.version LIMIT 1) c
+                          WHERE x.scope = p_scope AND x.schedule = e.schedule AND (NOT x.announced OR x.made_at <= clock_timestamp())
+                          ORDER BY x.version LIMIT 1) c
       -- OFFSET 0: see due.
      CROSS JOIN LATERAL (SELECT * FROM reports.schedule_version w
                           WHERE w.schedule = c.schedule AND w.version = c.version OFFSET 0) v
       LEFT JOIN LATERAL (SELECT * FROM reports.schedule_progress q WHERE q.schedule = c.schedule OFFSET 0) p ON true
-      LEFT JOIN LATERAL (SELECT w.paused, w.ended FROM reports.schedule_version w
+      LEFT JOIN LATERAL (SELECT w.paused, w.ended, w.jitter_s FROM reports.schedule_version w
                           WHERE w.schedule = p.schedule AND w.version = p.version OFFSET 0) u ON true
       -- Keys order like the times they name. Manual ones do not count: their keys need not be dates.
       LEFT JOIN LATERAL (SELECT o.occurrence_key FROM reports.occurrence o
@@ -141,7 +161,8 @@ CREATE FUNCTION reports.take_in(
     p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid,
     p_schedule text[], p_change bigint[], p_version integer[], p_step bigint[], p_switched_at timestamptz[],
     p_next_fire_at timestamptz[], p_next_nominal timestamp[], p_next_offset_s integer[], p_key_form text[],
-    p_problem text[], p_tzdata text[],
+    p_problem text[], p_tzdata text[], p_rule_std text[] DEFAULT NULL, p_last_fire_at timestamptz[] DEFAULT NULL,
+    p_zone_digest text[] DEFAULT NULL,
     OUT verdict text, OUT taken text[])
 -- enable_seqscan: every table is reached by key here, and must be when its statistics are wrong, too.
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
@@ -157,9 +178,9 @@ BEGIN
     WITH given AS MATERIALIZED (
         SELECT g.*, v.ended, v.paused, v.overlap
           FROM unnest(p_schedule, p_change, p_version, p_step, p_switched_at, p_next_fire_at, p_next_nominal,
-                      p_next_offset_s, p_key_form, p_problem, p_tzdata)
+                      p_next_offset_s, p_key_form, p_problem, p_tzdata, p_rule_std, p_last_fire_at, p_zone_digest)
                AS g (schedule, change, version, step, switched_at, next_fire_at, next_nominal, next_offset_s,
-                     key_form, problem, tzdata)
+                     key_form, problem, tzdata, rule_std, last_fire_at, zone_digest)
          -- LATERAL and OFFSET 0 make each a look-up by key: many edits at once, before there are
          -- statistics of them, were joined each with each.
          CROSS JOIN LATERAL (SELECT w.ended, w.paused, w.overlap FROM reports.schedule_version w
@@ -189,22 +210,25 @@ BEGIN
                -- A version that names no firings does not make the next one forget what was to come.
                next_nominal = CASE WHEN g.problem IS NULL THEN g.next_nominal ELSE p.next_nominal END,
                next_offset_s = CASE WHEN g.problem IS NULL THEN g.next_offset_s ELSE p.next_offset_s END,
-               key_form = coalesce(p.key_form, g.key_form), problem = g.problem,
+               key_form = coalesce(p.key_form, g.key_form), rule_std = g.rule_std,
+               -- Given: the version's jitter is another, and the last firing is when it would have been by that.
+               last_fire_at = coalesce(g.last_fire_at, p.last_fire_at), problem = g.problem,
                problem_since = CASE WHEN g.problem IS NULL THEN NULL
                                     ELSE coalesce(p.problem_since, clock_timestamp()) END,
-               tzdata = g.tzdata, updated_at = clock_timestamp()
+               tzdata = g.tzdata, zone_digest = coalesce(g.zone_digest, ''), updated_at = clock_timestamp()
           FROM present g
          WHERE p.schedule = g.schedule AND p.step = g.step AND p.version < g.version
            AND (g.new_overlap IS NULL OR g.schedule <> ALL ((SELECT b.schedules FROM blocked b)::text[]))
         RETURNING p.schedule, g.new_overlap
     ), inserted AS (
         INSERT INTO reports.schedule_progress
-            (schedule, scope, version, switched_at, next_fire_at, next_nominal, next_offset_s, key_form, problem,
-             problem_since, tzdata)
+            (schedule, scope, version, switched_at, next_fire_at, next_nominal, next_offset_s, key_form, rule_std,
+             problem, problem_since, tzdata, zone_digest)
         SELECT g.schedule, p_scope, g.version, g.switched_at,
                CASE WHEN g.problem IS NULL AND NOT g.ended AND NOT g.paused THEN g.next_fire_at END, g.next_nominal,
                g.next_offset_s,
-               g.key_form, g.problem, CASE WHEN g.problem IS NOT NULL THEN clock_timestamp() END, g.tzdata
+               g.key_form, g.rule_std, g.problem, CASE WHEN g.problem IS NOT NULL THEN clock_timestamp() END, g.tzdata,
+               coalesce(g.zone_digest, '')
           FROM given g WHERE g.step IS NULL
         ON CONFLICT (schedule) DO NOTHING
         RETURNING schedule
@@ -232,7 +256,7 @@ BEGIN
     verdict := 'ok';
 END
 $$;
-COMMENT ON FUNCTION reports.take_in(text, bigint, bigint, uuid, text[], bigint[], integer[], bigint[], timestamptz[], timestamptz[], timestamp[], integer[], text[], text[], text[]) IS 'Takes in edits by compare-and-set and deletes their change rows in the same transaction.';
+COMMENT ON FUNCTION reports.take_in(text, bigint, bigint, uuid, text[], bigint[], integer[], bigint[], timestamptz[], timestamptz[], timestamp[], integer[], text[], text[], text[], text[], timestamptz[], text[]) IS 'Takes in edits by compare-and-set and deletes their change rows in the same transaction.';
 
 -- The heart: occurrences, jobs, outbox rows, gaps and progress of one batch, together or not at
 -- all (I4). A schedule whose progress is not what the planner read, or whose row is locked, is left
@@ -250,7 +274,8 @@ CREATE FUNCTION reports.plan_batch(
     f_business_date date[], f_window_start timestamptz[], f_cause text[],
     g_schedule text[], g_from timestamptz[], g_to timestamptz[], g_from_key text[], g_to_key text[], g_firings bigint[],
     g_reason text[],
-    p_known uuid DEFAULT NULL,
+    p_known uuid DEFAULT NULL, f_window_end timestamptz[] DEFAULT NULL,
+    p_zone_digest text[] DEFAULT NULL,
     OUT verdict text, OUT advanced text[], OUT planned integer, OUT newest_job uuid)
 -- enable_seqscan: see take_in. plan_cache_mode: for short arrays the statement was planned anew in each call,
 -- which took longer than its work.
@@ -287,9 +312,9 @@ BEGIN
     budgeted := (SELECT s.catch_up_max IS NOT NULL FROM reports.scope s WHERE s.name = p_scope);
     WITH given AS MATERIALIZED (
         SELECT * FROM unnest(p_schedule, p_version, p_step, p_next_fire_at, p_next_nominal, p_next_offset_s,
-                             p_last_fire_at, p_last_nominal, p_last_offset_s)
+                             p_last_fire_at, p_last_nominal, p_last_offset_s, p_zone_digest)
             AS g (schedule, version, step, next_fire_at, next_nominal, next_offset_s, last_fire_at, last_nominal,
-                  last_offset_s)
+                  last_offset_s, zone_digest)
          ORDER BY g.schedule
     ), present AS MATERIALIZED (
         -- blocked, forbid: a job is open; replace: an open job is locked.
@@ -312,18 +337,21 @@ BEGIN
                last_fire_at = coalesce(g.last_fire_at, p.last_fire_at),
                last_nominal = CASE WHEN g.last_fire_at IS NULL THEN p.last_nominal ELSE g.last_nominal END,
                last_offset_s = CASE WHEN g.last_fire_at IS NULL THEN p.last_offset_s ELSE g.last_offset_s END,
-               tzdata = p_tzdata, updated_at = clock_timestamp()
+               tzdata = p_tzdata, zone_digest = coalesce(g.zone_digest, ''), updated_at = clock_timestamp()
           FROM present g
          WHERE p.schedule = g.schedule AND p.step = g.step AND p.version = g.version
            AND NOT (g.overlap = 'replace' AND g.blocked)
+           -- What newer time zone data computed is planned as it stands or not at all (0018_zones.sql).
+           AND (p.tzdata > p_tzdata COLLATE "C" AND p.zone_digest <> g.zone_digest
+                AND (g.last_nominal IS NULL OR g.last_nominal < p.next_nominal)) IS NOT TRUE
         RETURNING p.schedule, p.version, g.was_fire_at, g.overlap, g.blocked, g.report, g.queue, g.priority, g.max_attempts,
                   g.retry_base, g.retry_cap, g.timeout
     ), firing AS MATERIALIZED (
         SELECT f.*, m.version, m.overlap, m.blocked, m.was_fire_at, m.report, m.queue, m.priority, m.max_attempts,
                m.retry_base, m.retry_cap, m.timeout
           FROM unnest(f_schedule, f_key, f_job, f_fire_at, f_nominal, f_offset_s, f_business_date, f_window_start,
-                      f_cause) WITH ORDINALITY
-               AS f (schedule, occurrence_key, job, fire_at, nominal, offset_s, business_date, window_start, cause, n)
+                      f_cause, f_window_end) WITH ORDINALITY
+               AS f (schedule, occurrence_key, job, fire_at, nominal, offset_s, business_date, window_start, cause, window_end, n)
           JOIN moved m USING (schedule)
     ), forbid AS MATERIALIZED (
         -- OFFSET 0: a look-up for each of the few there are. A key that is taken makes no job, whatever the policy.
@@ -340,7 +368,8 @@ BEGIN
             (schedule, occurrence_key, scope, job_id, scheduled_for, nominal_local, offset_s, business_date,
              window_start, window_end, cause, version, incarnation, generation)
         SELECT f.schedule, f.occurrence_key, p_scope, f.job, f.fire_at, f.nominal, f.offset_s, f.business_date,
-               f.window_start, f.fire_at, f.cause, f.version, p_incarnation, p_generation
+               -- Windows are the rule's: jitter moves when a job runs, not what it is about.
+               f.window_start, coalesce(f.window_end, f.fire_at), f.cause, f.version, p_incarnation, p_generation
           FROM firing f
          WHERE f.n NOT IN (SELECT x.n FROM forbidden x)
         ON CONFLICT (schedule, occurrence_key) DO NOTHING
@@ -421,7 +450,7 @@ BEGIN
     verdict := 'ok';
 END
 $$;
-COMMENT ON FUNCTION reports.plan_batch(text, bigint, bigint, uuid, text[], integer[], bigint[], timestamptz[], timestamp[], integer[], timestamptz[], timestamp[], integer[], text, text[], text[], uuid[], timestamptz[], timestamp[], integer[], date[], timestamptz[], text[], text[], timestamptz[], timestamptz[], text[], text[], bigint[], text[], uuid) IS 'Writes one planned batch; ok, fenced, held, or moved: the database has forgotten job p_known, which the leader knows to be committed, so nothing is written. newest_job: the newest it made, for the high-water mark.';
+COMMENT ON FUNCTION reports.plan_batch(text, bigint, bigint, uuid, text[], integer[], bigint[], timestamptz[], timestamp[], integer[], timestamptz[], timestamp[], integer[], text, text[], text[], uuid[], timestamptz[], timestamp[], integer[], date[], timestamptz[], text[], text[], timestamptz[], timestamptz[], text[], text[], bigint[], text[], uuid, timestamptz[], text[]) IS 'Writes one planned batch; ok, fenced, held, or moved: the database has forgotten job p_known, which the leader knows to be committed, so nothing is written. newest_job: the newest it made, for the high-water mark.';
 
 -- A schedule that cannot be planned: nothing of it fires until its owner mends it.
 CREATE FUNCTION reports.mark_problem(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid,
@@ -453,8 +482,8 @@ GRANT EXECUTE ON FUNCTION
     reports.keys_taken(text, text[]),
     reports.next_due(text),
     reports.changes(text, integer, text),
-    reports.take_in(text, bigint, bigint, uuid, text[], bigint[], integer[], bigint[], timestamptz[], timestamptz[], timestamp[], integer[], text[], text[], text[]),
-    reports.plan_batch(text, bigint, bigint, uuid, text[], integer[], bigint[], timestamptz[], timestamp[], integer[], timestamptz[], timestamp[], integer[], text, text[], text[], uuid[], timestamptz[], timestamp[], integer[], date[], timestamptz[], text[], text[], timestamptz[], timestamptz[], text[], text[], bigint[], text[], uuid),
+    reports.take_in(text, bigint, bigint, uuid, text[], bigint[], integer[], bigint[], timestamptz[], timestamptz[], timestamp[], integer[], text[], text[], text[], text[], timestamptz[], text[]),
+    reports.plan_batch(text, bigint, bigint, uuid, text[], integer[], bigint[], timestamptz[], timestamp[], integer[], timestamptz[], timestamp[], integer[], text, text[], text[], uuid[], timestamptz[], timestamp[], integer[], date[], timestamptz[], text[], text[], timestamptz[], timestamptz[], text[], text[], bigint[], text[], uuid, timestamptz[], text[]),
     reports.mark_problem(text, bigint, bigint, uuid, text, bigint, text)
 TO report_scheduler;
 

@@ -304,26 +304,33 @@ COMMENT ON FUNCTION reports.count_queues(text) IS 'Writes how full the queues wi
 -- round sees them again (I12).
 --
 -- p_clock_*: between what this clock must show by the leader's own clock, which is never stepped, since the last
--- round that has beaten; NULL: it does not know. A step stops reaping until workers have had a lease to renew:
--- then what is not renewed lies in the past, or as far ahead as no renewal puts it.
+-- round that has beaten; NULL: it does not know. A step stops reaping until workers have had a lease to renew.
+-- The clock is read once: what it showed then was compared, is written down, decides, and is what the next
+-- round is compared with. A lease that lies further ahead than a renewal puts it began while the clock was ahead:
+-- its worker may live, so it gets a lease from now like any other.
 CREATE FUNCTION reports.tend(p_scope text, p_incarnation bigint, p_generation bigint, p_owner uuid, p_limit integer,
-                             p_clock_from timestamptz DEFAULT NULL, p_clock_to timestamptz DEFAULT NULL,
+                             p_clock_from timestamptz DEFAULT NULL, p_clock_to timestamptz DEFAULT NULL, p_known uuid DEFAULT NULL,
                              OUT verdict text, OUT released integer, OUT reaped integer, OUT held_back bigint,
                              OUT running bigint, OUT next_release timestamptz, OUT database_now timestamptz, OUT stepped boolean, OUT beaten boolean)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     grace interval;
-    furthest interval;
+    longest interval;
     may_reap boolean;
 BEGIN
-    database_now := clock_timestamp();
     IF NOT reports.fence_holds(p_scope, p_incarnation, p_generation, p_owner, 'tend') THEN
         verdict := 'fenced';
         RETURN;
     END IF;
+    -- A dump may be restored below a leader that has nothing to plan for hours.
+    IF p_known IS NOT NULL AND reports.job_not_known(p_scope, ARRAY[p_known]) IS NOT NULL THEN
+        verdict := 'moved';
+        RETURN;
+    END IF;
+    database_now := clock_timestamp();
     -- A second beyond the bounds is no step: no lease is shorter than three.
-    stepped := clock_timestamp() NOT BETWEEN p_clock_from - interval '1 second' AND p_clock_to + interval '1 second';
-    beaten := reports.beat(p_scope, stepped);
+    stepped := database_now NOT BETWEEN p_clock_from - interval '1 second' AND p_clock_to + interval '1 second';
+    beaten := reports.beat(p_scope, stepped, database_now);
     verdict := 'ok';
     released := 0;
     reaped := 0;
@@ -338,17 +345,20 @@ BEGIN
                          WHERE x.run_after > clock_timestamp() + x.retry_cap + interval '1 minute'))
                    FOR UPDATE SKIP LOCKED));
     END IF;
-    SELECT i.reap_grace, clock_timestamp() >= p.reap_not_before AND stepped IS NOT TRUE AND beaten,
+    SELECT i.reap_grace, database_now >= p.reap_not_before AND stepped IS NOT TRUE AND beaten,
            greatest(i.claim_lease, (SELECT max(w.claim_lease) FROM reports.worker w WHERE w.state IN ('alive', 'draining')))
-           + i.reap_grace + interval '10 seconds'
-      INTO grace, may_reap, furthest
+      INTO grace, may_reap, longest
       FROM reports.installation i, reports.fence_pulse p WHERE p.scope = p_scope;
+    UPDATE reports.job j SET lease_until = database_now + longest
+     WHERE j.state::text = 'running' AND j.id = ANY (ARRAY(
+            SELECT x.id FROM reports.job x
+             WHERE x.state = 'running' AND x.scope = p_scope AND x.lease_until > database_now + longest + grace + interval '10 seconds'
+             ORDER BY x.id LIMIT p_limit FOR UPDATE SKIP LOCKED));
     IF may_reap THEN
         WITH lapsed AS MATERIALIZED (
             SELECT id, attempt, attempt_token, worker, claimed_at FROM reports.job
              WHERE state = 'running' AND scope = p_scope
-               AND (lease_until + grace < clock_timestamp()
-                    OR lease_until > clock_timestamp() + furthest)
+               AND lease_until + grace < database_now
              ORDER BY id LIMIT p_limit FOR UPDATE SKIP LOCKED
         ), closed AS (
             UPDATE reports.job j
@@ -369,17 +379,18 @@ BEGIN
               FROM lapsed l JOIN closed c USING (id)
         )
         SELECT count(*) INTO reaped FROM closed;
-        PERFORM reports.reap_deliveries(p_scope, p_limit);
+        PERFORM reports.reap_deliveries(p_scope, p_limit, database_now);
         -- SKIP LOCKED: a heartbeat locks its worker row first and job rows then, the other way round.
         UPDATE reports.worker w SET state = 'dead', stopped_at = clock_timestamp()
          WHERE w.id = ANY (ARRAY(
                 SELECT u.id FROM reports.worker u, reports.installation i
                  WHERE u.state IN ('alive', 'draining')
-                   AND (u.heartbeat_at + u.claim_lease + i.reap_grace < clock_timestamp()
-                        OR u.heartbeat_at > clock_timestamp() + interval '10 seconds')
-                   -- One that renews claims lives: somebody may hold its row.
+                   AND (u.heartbeat_at + u.claim_lease + i.reap_grace < database_now
+                        OR u.heartbeat_at > database_now + interval '10 seconds')
+                   -- One that renews claims lives: somebody may hold its row. One without any begins a new
+                   -- incarnation at its next heartbeat if the clock has made it look dead.
                    AND NOT EXISTS (SELECT FROM reports.job j WHERE j.worker = u.id AND j.state = 'running'
-                                      AND j.lease_until >= clock_timestamp())
+                                      AND j.lease_until + i.reap_grace >= database_now)
                    FOR UPDATE OF u SKIP LOCKED));
     END IF;
     -- After reaping, which makes room.
@@ -392,13 +403,12 @@ BEGIN
              ORDER BY run_after LIMIT 1000) j;
     held_back := held_back + (SELECT count(*) FROM (SELECT FROM reports.job WHERE scope = p_scope AND state = 'waiting' LIMIT 1000) j);
     SELECT count(*) INTO running FROM reports.job WHERE state = 'running' AND scope = p_scope;
-    database_now := clock_timestamp();
 END
 $$;
-COMMENT ON FUNCTION reports.tend(text, bigint, bigint, uuid, integer, timestamptz, timestamptz) IS 'Sign of life, reaping of lapsed claims, release of what waits; says how much is held back.';
+COMMENT ON FUNCTION reports.tend(text, bigint, bigint, uuid, integer, timestamptz, timestamptz, uuid) IS 'Sign of life, reaping of lapsed claims, release of what waits; says how much is held back. moved: the database does not know job p_known, and nothing was done.';
 
 GRANT EXECUTE ON FUNCTION
-    reports.tend(text, bigint, bigint, uuid, integer, timestamptz, timestamptz)
+    reports.tend(text, bigint, bigint, uuid, integer, timestamptz, timestamptz, uuid)
 TO report_scheduler;
 
 RESET ROLE;

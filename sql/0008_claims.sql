@@ -72,15 +72,27 @@ END
 $$;
 COMMENT ON FUNCTION reports.claimed_jobs(reports.job[]) IS 'The given rows of running jobs, with all a worker needs to run them.';
 
--- What a worker incarnation holds now. After a claim whose answer was lost it adopts or returns these.
+-- What a worker incarnation holds now. After a claim whose answer was lost it adopts those it never began. Not
+-- under a hold, as no claim is made then: its token is withheld, and without it nothing can be done with it.
 CREATE FUNCTION reports.claims_of(p_worker uuid) RETURNS SETOF reports.claimed_job
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+DECLARE
+    all_held boolean := EXISTS (SELECT FROM reports.hold h WHERE h.lifted_at IS NULL AND h.scope IS NULL AND h.queue IS NULL);
+    held text[] := reports.held_scopes();
+    closed_queues text[] := reports.held_queues();
+    its reports.job;
+    jobs reports.job[];
 BEGIN
-    RETURN QUERY SELECT * FROM reports.claimed_jobs(ARRAY(
-        SELECT j FROM reports.job j WHERE j.worker = p_worker AND j.state = 'running'));
+    FOR its IN SELECT * FROM reports.job j WHERE j.worker = p_worker AND j.state = 'running' LOOP
+        IF all_held OR its.scope = ANY (held) OR its.queue = ANY (closed_queues) THEN
+            its.attempt_token := NULL;
+        END IF;
+        jobs := jobs || its;
+    END LOOP;
+    RETURN QUERY SELECT * FROM reports.claimed_jobs(jobs);
 END
 $$;
-COMMENT ON FUNCTION reports.claims_of(uuid) IS 'Running jobs of a worker incarnation, with all it needs to run them.';
+COMMENT ON FUNCTION reports.claims_of(uuid) IS 'Running jobs of a worker incarnation, with all it needs to run them; without its token, one that a hold stands on.';
 
 -- Shared by both claims: counts the attempt, so that a job that kills its worker is counted too,
 -- and gives it a fresh token. `state::text` keeps the planner from walking the (dead-entry-full)
@@ -94,7 +106,8 @@ BEGIN
     WITH written AS (
         UPDATE reports.job j
            SET state = 'running', attempt = j.attempt + 1, attempt_token = gen_random_uuid(), worker = p_worker,
-               claimed_at = clock_timestamp(), lease_until = clock_timestamp() + lease
+               claimed_at = clock_timestamp(),
+               lease_until = lease + (SELECT c.at FROM reports.v_lease_clock c WHERE c.scope = j.scope)
          WHERE j.id = ANY (p_ids) AND j.state::text = 'queued'
         RETURNING j AS job
     )
@@ -223,7 +236,7 @@ BEGIN
                 WHERE q.id = g.id AND q.attempt_token = g.token AND q.state::text = 'running' AND q.worker = p_worker
                   FOR UPDATE SKIP LOCKED) j
     ), beaten AS (
-        UPDATE reports.job j SET lease_until = clock_timestamp() + w.claim_lease
+        UPDATE reports.job j SET lease_until = w.claim_lease + (SELECT c.at FROM reports.v_lease_clock c WHERE c.scope = j.scope)
           FROM reports.worker w
          WHERE w.id = p_worker AND j.id = ANY (ARRAY(SELECT m.id FROM mine m))
         RETURNING j.id, j.cancel_requested

@@ -39,9 +39,12 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN p_kind = 'once' THEN substring(p_rule FROM '^.{10}[T ](\d\d:\d\d(:\d\d)?)')::interval
                 WHEN p_kind = 'cron' AND p_rule ~ '^@' THEN CASE WHEN p_rule <> '@hourly' THEN interval '0' END
                 WHEN p_kind = 'cron' THEN make_interval(
-                     mins => CASE WHEN f[1] ~ '^\d{1,2}$' THEN f[1]::integer WHEN f[1] ~ '^\*/([6-9]\d|\d{3,})$' THEN 0 END,
-                     hours => CASE WHEN f[2] ~ '^\d{1,2}$' THEN f[2]::integer WHEN f[2] ~ '^\*/(2[4-9]|[3-9]\d|\d{3,})$' THEN 0 END) END
-      FROM regexp_split_to_array(btrim(p_rule), '\s+') AS f
+                     secs => CASE WHEN f.s ~ '^\d{1,2}$' THEN f.s::integer END,
+                     mins => CASE WHEN f.m ~ '^\d{1,2}$' THEN f.m::integer WHEN f.m ~ '^\*/([6-9]\d|\d{3,})$' THEN 0 END,
+                     hours => CASE WHEN f.h ~ '^\d{1,2}$' THEN f.h::integer WHEN f.h ~ '^\*/(2[4-9]|[3-9]\d|\d{3,})$' THEN 0 END) END
+      FROM (SELECT CASE WHEN x.first = 2 THEN x.fields[1] ELSE '0' END AS s, x.fields[x.first] AS m, x.fields[x.first + 1] AS h
+              FROM (SELECT w.fields, CASE WHEN cardinality(w.fields) > 5 THEN 2 ELSE 1 END AS first
+                      FROM regexp_split_to_array(btrim(p_rule), '\s+') AS w (fields)) x) f
 $$;
 COMMENT ON FUNCTION reports.time_of_day(text, text) IS 'The time of day at which a rule fires; NULL: it has several, or is an interval.';
 
@@ -68,10 +71,13 @@ CREATE FUNCTION reports.local_keys(p_version reports.schedule_version, p_form te
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     key text := to_char(p_local, CASE p_form WHEN 'date' THEN 'YYYY-MM-DD' WHEN 'minute' THEN 'YYYY-MM-DD"T"HH24:MI' ELSE 'YYYY-MM-DD"T"HH24:MI:SS' END);
-    follows_clock boolean := p_version.kind = 'cron' AND p_version.rule ~ '^\s*(@hourly|\*|\S+\s+\*)';
+    -- Of six fields and more the first is the second.
+    follows_clock boolean := p_version.kind = 'cron'
+        AND p_version.rule ~ CASE WHEN btrim(p_version.rule) ~ '^(\S+\s+){5}' THEN '^\s*(\*|\S+\s+\*|\S+\s+\S+\s+\*)' ELSE '^\s*(@hourly|\*|\S+\s+\*)' END;
+    twice boolean := CASE p_version.dst_overlap WHEN 'auto' THEN follows_clock ELSE p_version.dst_overlap = 'both' END;
     passes timestamptz[];
 BEGIN
-    passes := CASE WHEN follows_clock THEN reports.local_instants(
+    passes := CASE WHEN twice THEN reports.local_instants(
                    CASE p_form WHEN 'date' THEN p_local::date + reports.time_of_day(p_version.kind, p_version.rule) ELSE p_local END,
                    p_version.time_zone) END;
     IF cardinality(passes) = 2 THEN
@@ -97,8 +103,17 @@ DECLARE
 BEGIN
     to_come := false;
     SELECT * INTO v FROM reports.schedule_version w WHERE w.schedule = p_schedule ORDER BY w.version DESC LIMIT 1;
-    IF NOT FOUND OR p_key IS NULL OR p_key !~ '^\d{4}-\d'
+    IF NOT FOUND OR p_key IS NULL
        OR EXISTS (SELECT FROM reports.occurrence o WHERE o.schedule = p_schedule AND o.occurrence_key = p_key) THEN
+        RETURN;
+    END IF;
+    -- As a key of one's own it would be a report of today under another day's name.
+    IF p_key ~ '^(\d{1,2}[.-]\d{1,2}[.-](\d\d|\d{4})|\d{4}\.\d{1,2}\.\d{1,2})$' THEN
+        fault := format('key %L looks like a date in another form than keys have', p_key);
+        hint := 'Write a date as 2030-04-12; a key of your own must not look like a date.';
+        RETURN;
+    END IF;
+    IF p_key !~ '^\d{4}-\d' THEN
         RETURN;
     END IF;
     BEGIN
@@ -129,7 +144,7 @@ BEGIN
     END IF;
     IF p_key = ANY (keys) THEN
         to_come := CASE WHEN form = 'date' AND v.kind <> 'interval' THEN clock::date > (clock_timestamp() AT TIME ZONE v.time_zone)::date
-                        ELSE at > clock_timestamp() END;
+                        ELSE at + make_interval(secs => v.jitter_s) > clock_timestamp() END;
         IF to_come THEN
             fault := format('key %L names a time that is still to come', p_key);
             hint := 'Wait for that firing, or choose a key of your own.';
@@ -153,13 +168,14 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.next_fire_at FROM reports.schedule_progress p
      WHERE p.schedule = p_schedule AND p.next_fire_at > clock_timestamp()
        AND p_key = ANY (CASE p.key_form
-               WHEN 'date' THEN ARRAY[to_char(p.next_nominal, 'YYYY-MM-DD')]
+               WHEN 'date' THEN ARRAY[to_char(p.next_nominal, 'YYYY-MM-DD'),
+                                      to_char(p.next_nominal, 'YYYY-MM-DD') || reports.offset_text(p.next_offset_s)]
                WHEN 'minute' THEN ARRAY[to_char(p.next_nominal, 'YYYY-MM-DD"T"HH24:MI'),
                                         to_char(p.next_nominal, 'YYYY-MM-DD"T"HH24:MI') || reports.offset_text(p.next_offset_s),
-                                        to_char(p.next_fire_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"')]
+                                        to_char(p.next_nominal - make_interval(secs => p.next_offset_s), 'YYYY-MM-DD"T"HH24:MI"Z"')]
                ELSE ARRAY[to_char(p.next_nominal, 'YYYY-MM-DD"T"HH24:MI:SS'),
                           to_char(p.next_nominal, 'YYYY-MM-DD"T"HH24:MI:SS') || reports.offset_text(p.next_offset_s),
-                          to_char(p.next_fire_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')] END)
+                          to_char(p.next_nominal - make_interval(secs => p.next_offset_s), 'YYYY-MM-DD"T"HH24:MI:SS"Z"')] END)
 $$;
 COMMENT ON FUNCTION reports.key_to_come(text, text) IS 'When the schedule itself will fire with this key, if that is its next firing; NULL: not known to.';
 
@@ -395,13 +411,22 @@ LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 DECLARE
     wanted boolean := p_asked.kind = 'pause';
     was boolean;
+    announced timestamptz;
 BEGIN
-    SELECT s.paused INTO was FROM reports.schedule s WHERE s.name = p_asked.subject FOR UPDATE SKIP LOCKED;
+    SELECT s.paused, CASE WHEN s.effective_from > clock_timestamp() THEN s.effective_from END INTO was, announced
+      FROM reports.schedule s WHERE s.name = p_asked.subject FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         IF NOT EXISTS (SELECT FROM reports.schedule s WHERE s.name = p_asked.subject) THEN
             new_state := 'refused';
             its_answer := format('schedule "%s" does not exist', p_asked.subject);
         END IF;
+        RETURN;
+    END IF;
+    -- The row is what is to come, and no longer what was in force: a pause may take it early, going on may not.
+    IF NOT wanted AND was AND announced IS NOT NULL THEN
+        new_state := 'refused';
+        its_answer := format('schedule "%s" is written to count from %s; to let it go on then, set paused = false, and to let it go on now as it is written, effective_from = NULL too',
+                             p_asked.subject, to_char(announced AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'));
         RETURN;
     END IF;
     new_state := 'done';

@@ -5,7 +5,8 @@
 SET ROLE report_owner;
 
 GRANT SELECT ON ALL TABLES IN SCHEMA reports TO report_scheduler, report_worker, report_reader;
-GRANT INSERT, UPDATE, DELETE ON reports.report, reports.schedule, reports.queue, reports.calendar, reports.calendar_day
+GRANT INSERT, UPDATE, DELETE ON reports.report, reports.schedule, reports.queue, reports.calendar, reports.calendar_day,
+    reports.calendar_weekend, reports.calendar_part
     TO report_author;
 GRANT INSERT, UPDATE, DELETE ON reports.scope TO report_author;
 -- Tables and views of later migrations: people read them. What a daemon reads outside a function is

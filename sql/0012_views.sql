@@ -140,7 +140,8 @@ SELECT l.*,
                                WHERE p.scope = l.scope AND p.next_fire_at IS NOT NULL LIMIT 100000) x) AS schedules,
        (SELECT count(*) FROM (SELECT FROM reports.schedule_progress p
                                WHERE p.scope = l.scope AND p.problem IS NOT NULL LIMIT 1000) x) AS problems,
-       (SELECT count(*) FROM (SELECT FROM reports.schedule_change c WHERE c.scope = l.scope LIMIT 1000) x) AS changes_waiting,
+       (SELECT count(*) FROM (SELECT FROM reports.schedule_change c
+                               WHERE c.scope = l.scope AND (NOT c.announced OR c.made_at <= statement_timestamp()) LIMIT 1000) x) AS changes_waiting,
        (SELECT count(*) FROM (SELECT FROM reports.request r
                                WHERE r.scope = l.scope AND r.state = 'pending' AND r.deadline >= statement_timestamp()
                                LIMIT 1000) x) AS requests_waiting,
@@ -162,7 +163,8 @@ COMMENT ON COLUMN reports.v_scope.refused_writes IS 'Writes of former leaders re
 CREATE VIEW reports.v_unserved_scope AS
 SELECT l.scope, l.state, CASE l.state WHEN 'never led' THEN edit.made_at ELSE l.leaderless_at END AS since_at
   FROM (SELECT v.scope, v.state, v.held, greatest(v.beat_at, v.since_at) AS leaderless_at FROM reports.v_leader v) l
-  LEFT JOIN LATERAL (SELECT c.made_at FROM reports.schedule_change c WHERE c.scope = l.scope ORDER BY c.id LIMIT 1) edit ON true
+  LEFT JOIN LATERAL (SELECT c.made_at FROM reports.schedule_change c
+                      WHERE c.scope = l.scope AND (NOT c.announced OR c.made_at <= statement_timestamp()) ORDER BY c.id LIMIT 1) edit ON true
  WHERE l.state <> 'active' AND NOT l.held
    AND CASE WHEN l.state = 'never led' THEN edit.made_at < statement_timestamp() - interval '1 minute'
             -- A takeover is over long before.
@@ -186,6 +188,8 @@ COMMENT ON VIEW reports.v_fence_rejection IS 'Refused writes of former leaders; 
 
 -- Schedules -----------------------------------------------------------------------------------
 
+-- Is there a schedule that names the queue?
+CREATE INDEX schedule_queue ON reports.schedule (queue) WHERE NOT paused;
 -- Among a million schedules the paused ones are few.
 CREATE INDEX schedule_paused ON reports.schedule (name) WHERE paused;
 
@@ -219,12 +223,13 @@ SELECT s.name, s.scope, s.report, s.description, s.kind, s.rule, s.time_zone, s.
          WHERE o.schedule = p.schedule
            AND o.occurrence_key = ANY (ARRAY[
                  to_char(p.last_nominal, 'YYYY-MM-DD'),
+                 to_char(p.last_nominal, 'YYYY-MM-DD') || reports.offset_text(p.last_offset_s),
                  to_char(p.last_nominal, 'YYYY-MM-DD"T"HH24:MI'),
                  to_char(p.last_nominal, 'YYYY-MM-DD"T"HH24:MI:SS'),
                  to_char(p.last_nominal, 'YYYY-MM-DD"T"HH24:MI') || reports.offset_text(p.last_offset_s),
                  to_char(p.last_nominal, 'YYYY-MM-DD"T"HH24:MI:SS') || reports.offset_text(p.last_offset_s),
-                 to_char(p.last_fire_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI"Z"'),
-                 to_char(p.last_fire_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')])
+                 to_char(p.last_nominal - make_interval(secs => p.last_offset_s), 'YYYY-MM-DD"T"HH24:MI"Z"'),
+                 to_char(p.last_nominal - make_interval(secs => p.last_offset_s), 'YYYY-MM-DD"T"HH24:MI:SS"Z"')])
            AND o.scheduled_for = p.last_fire_at
          LIMIT 1) last ON true;
 COMMENT ON VIEW reports.v_schedule IS 'Each schedule with its next and last firing and what is wrong with it.';
@@ -235,7 +240,7 @@ COMMENT ON COLUMN reports.v_schedule.last_state IS 'State of the last firing''s 
 CREATE VIEW reports.v_schedule_version AS
 SELECT v.schedule, v.version, v.effective_from, v.recorded_at, v.recorded_by, v.ended, v.kind, v.rule, v.time_zone,
        v.report, v.queue, v.priority, v.overlap, v.max_attempts, v.timeout, v.parameters,
-       p.version IS NOT NULL AS in_force, v.paused, v.change_reason
+       p.version IS NOT NULL AS in_force, v.paused, v.change_reason, v.dialect, p.rule_std
   FROM reports.schedule_version v
   LEFT JOIN reports.schedule_progress p ON p.schedule = v.schedule AND p.version = v.version;
 COMMENT ON VIEW reports.v_schedule_version IS 'All definitions a schedule has had; in_force: the one that is being planned.';
@@ -311,17 +316,19 @@ COMMENT ON VIEW reports.v_artifact IS 'Files that attempts produced; sha256 in h
 
 CREATE VIEW reports.v_job_state AS
 WITH sample AS (
-    (SELECT state, run_after FROM reports.job WHERE state = 'waiting' LIMIT 100000)
-    UNION ALL (SELECT state, run_after FROM reports.job WHERE state = 'queued' LIMIT 100000)
-    UNION ALL (SELECT state, claimed_at FROM reports.job WHERE state = 'running' LIMIT 100000)
-    UNION ALL (SELECT state, run_after FROM reports.job WHERE state = 'retry_wait' LIMIT 100000)
+    (SELECT state, run_after, lease_until FROM reports.job WHERE state = 'waiting' LIMIT 100000)
+    UNION ALL (SELECT state, run_after, lease_until FROM reports.job WHERE state = 'queued' LIMIT 100000)
+    UNION ALL (SELECT state, claimed_at, lease_until FROM reports.job WHERE state = 'running' LIMIT 100000)
+    UNION ALL (SELECT state, run_after, lease_until FROM reports.job WHERE state = 'retry_wait' LIMIT 100000)
 )
-SELECT s.state, count(x.state) AS jobs, count(x.state) = 100000 AS capped, min(x.run_after) AS oldest_at
+SELECT s.state, count(x.state) AS jobs, count(x.state) = 100000 AS capped, min(x.run_after) AS oldest_at,
+       CASE s.state WHEN 'running' THEN count(*) FILTER (WHERE x.lease_until < statement_timestamp()) END AS lapsed
   FROM unnest(ARRAY['waiting', 'queued', 'running', 'retry_wait']::reports.job_state[]) WITH ORDINALITY AS s (state, place)
   LEFT JOIN sample x ON x.state = s.state
  GROUP BY s.state, s.place
  ORDER BY s.place;
 COMMENT ON VIEW reports.v_job_state IS 'Unfinished jobs by state. Counting stops at 100 000 a state; oldest_at is then of those counted.';
+COMMENT ON COLUMN reports.v_job_state.lapsed IS 'running: those whose worker''s claim is over; a leader gives them to others.';
 COMMENT ON COLUMN reports.v_job_state.oldest_at IS 'running: oldest claim; otherwise oldest instant from which a job could have run (retry_wait: will).';
 
 CREATE VIEW reports.v_last_hour AS
@@ -419,11 +426,15 @@ COMMENT ON VIEW reports.v_outbox_load IS 'How full the outbox is; counting stops
 
 CREATE VIEW reports.v_problem AS
 SELECT 1 AS place, 'hold' AS kind, h.subject, h.since_at,
-       format('%s held by %s: %s', h.kind, h.raised_by, h.reason) AS problem,
+       -- A guard's hold has a page of its own in docs/operations.md, by this name.
+       CASE WHEN h.cause = 'operator' THEN format('%s held by %s: %s', h.kind, h.raised_by, h.reason)
+            ELSE format('HELD, %s: %s', h.cause, h.reason) END AS problem,
        CASE WHEN h.cause = 'zxid_regressed'
             THEN 'nothing is planned or claimed; when the ensemble is the one to go on with: reportctl fence rebase'
             WHEN h.cause = 'clock_hold'
             THEN format('nothing is planned or claimed; set the clock of PostgreSQL''s machine right, and it is lifted within half a minute. reportctl clocks; if the clock is right: reportctl release-hold %s', h.id)
+            WHEN h.cause = 'database_rewound'
+            THEN format('nothing is planned or claimed. Look first, and hold the queues whose reports must not be made twice: docs/operations.md, HELD: database_rewound; then reportctl release-hold %s', h.id)
             ELSE format('%s; to lift it: reportctl release-hold %s',
                         CASE h.kind WHEN 'queue' THEN 'no job of the queue is claimed' ELSE 'nothing is planned or claimed' END, h.id) END AS remedy
   FROM reports.v_hold h
@@ -431,7 +442,10 @@ UNION ALL
 SELECT 1, 'ensemble', r.id, min(r.first_at),
        format('HELD, ensemble_unknown: %s see%s a ZooKeeper ensemble that this database does not know, and may not lead',
               string_agg(r.member, ', ' ORDER BY r.member), CASE WHEN count(*) = 1 THEN 's' ELSE '' END),
-       'is zookeeper right in scheduler.conf? if the ensemble was rebuilt: reportctl fence rebase'
+       CASE WHEN EXISTS (SELECT FROM reports.v_leader l WHERE l.state = 'active')
+            THEN format('member %s leads by the ensemble in force, so that was not rebuilt: correct zookeeper or zookeeper_root in scheduler.conf of the first, another root is another ensemble; no rebase',
+                        (SELECT min(l.leader) FROM reports.v_leader l WHERE l.state = 'active'))
+            ELSE 'are zookeeper and zookeeper_root right in scheduler.conf? if the ensemble was rebuilt: reportctl fence rebase' END
   FROM reports.ensemble_refused r
  WHERE r.last_at > statement_timestamp() - interval '30 seconds' AND r.installation IS NULL
  GROUP BY r.id
@@ -459,32 +473,66 @@ SELECT 5, 'clock', c.member, c.at,
   FROM (SELECT DISTINCT ON (x.member) x.* FROM (SELECT * FROM reports.member_clock ORDER BY id DESC LIMIT 200) x ORDER BY x.member, x.id DESC) c
  WHERE abs(c.offset_us) - c.round_trip_us / 2 > 1000000 AND c.at > statement_timestamp() - interval '1 minute'
 UNION ALL
+SELECT 4, 'address', m.url, min(m.at), format('members %s all advertise it', string_agg(DISTINCT m.member, ', ' ORDER BY m.member)),
+       'a request may be sent on to the wrong one: give each its own advertised_url in its scheduler.conf'
+  FROM (SELECT f.member, f.url, p.beat_at AS at FROM reports.fence f JOIN reports.fence_pulse p USING (scope)
+         WHERE f.released_at IS NULL AND p.beat_at > statement_timestamp() - interval '12 seconds'
+        UNION ALL
+        SELECT c.member, c.url, c.seen_at FROM reports.candidate c WHERE c.seen_at > statement_timestamp() - interval '12 seconds') m
+ WHERE m.url IS NOT NULL
+ GROUP BY m.url HAVING count(DISTINCT m.member) > 1
+UNION ALL
+-- Also when nothing is due for hours: who looks in the evening is to see that the morning's reports will not come.
+-- Ten seconds are longer than any handoff or restart takes.
 SELECT 2, 'leader', s.scope, CASE s.state WHEN 'silent' THEN s.beat_at ELSE s.since_at END,
-       CASE s.state WHEN 'silent' THEN format('leader %s shows no sign of life', s.leader)
-                    ELSE 'no leader, and firings are due' END,
+       CASE WHEN s.state = 'silent' THEN format('leader %s shows no sign of life', s.leader)
+            WHEN s.state = 'preparing' THEN format('member %s took the lead and does not get to work', s.leader)
+            WHEN s.due_lag_s > 30 THEN 'no leader, and firings are due'
+            ELSE 'no leader: nothing is planned when the next firing is due' END,
        'is report-scheduler running, with the scope in scopes of its scheduler.conf, and connected to ZooKeeper? reportctl events'
   FROM reports.v_scope s
- WHERE (s.state = 'silent' OR (s.state IN ('no leader', 'never led') AND s.due_lag_s > 30))
+ WHERE (s.state = 'silent' OR (s.state IN ('no leader', 'never led') AND s.due_lag_s > 30)
+        OR s.state = 'no leader' AND s.since_at < statement_timestamp() - interval '10 seconds'
+           AND (s.next_fire_at IS NOT NULL OR s.changes_waiting > 0)
+        OR s.state = 'preparing' AND s.since_at < statement_timestamp() - interval '1 minute')
    -- Under a hold nobody is to lead it; that stands above, with its remedy.
    AND NOT s.held
 UNION ALL
-SELECT 2, 'scope', u.scope, u.since_at, 'it has schedules, and no scheduler leads it: its reports are not made',
+SELECT 2, 'scope', l.scope, edit.made_at, 'it has schedules, and no scheduler leads it: its reports are not made',
        'name it in scopes of scheduler.conf, and restart the report-schedulers; one that does has its reason in its log'
-  FROM reports.v_unserved_scope u
- WHERE u.state = 'never led'
+  FROM reports.v_leader l
+  JOIN LATERAL (SELECT c.made_at FROM reports.schedule_change c
+                 WHERE c.scope = l.scope AND (NOT c.announced OR c.made_at <= statement_timestamp()) ORDER BY c.id LIMIT 1) edit
+    ON edit.made_at < statement_timestamp() - interval '10 seconds'
+ WHERE l.state = 'never led' AND NOT l.held
 UNION ALL
 SELECT 3, 'planning', s.scope, s.next_fire_at, 'firings are due but not planned',
        'look into the log of the leader'
   FROM reports.v_scope s
  WHERE s.state IN ('active', 'preparing') AND s.due_lag_s > 30 AND NOT s.held
 UNION ALL
-SELECT 4, 'queue', q.name, w.since_at, 'jobs are waiting and no living worker serves the queue',
+SELECT 3, 'time zones', z.scope, min(z.changed_at),
+       format('the leader computes %s by tzdata %s, older than %s that another leader had', min(z.time_zone) ||
+              CASE count(*) WHEN 1 THEN '' ELSE format(' and %s more', count(*) - 1) END, min(z.tzdata), max(z.newest_tzdata)),
+       'install the newer tzdata on the leader''s machine: it is taken in within a minute. What is stored from the newer stands meanwhile. reportctl tz status'
+  FROM reports.zone_state z
+ WHERE z.newest_tzdata > z.tzdata COLLATE "C" AND z.newest_digest <> z.digest
+ GROUP BY z.scope
+UNION ALL
+SELECT 4, 'queue', q.name, coalesce(w.since_at, seen.last_at),
+       CASE WHEN w.since_at IS NULL THEN 'schedules name the queue and no living worker serves it: their jobs will wait'
+            ELSE 'jobs are waiting and no living worker serves the queue' END,
        'start a report-worker with this queue in worker.conf'
   FROM reports.queue q
-  JOIN LATERAL (SELECT min(x.run_after) AS since_at FROM (
+ CROSS JOIN LATERAL (SELECT max(greatest(v.heartbeat_at, v.stopped_at)) AS last_at FROM reports.v_worker v WHERE q.name = ANY (v.queues)) seen
+  LEFT JOIN LATERAL (SELECT min(x.run_after) AS since_at FROM (
                   SELECT j.run_after FROM reports.job j WHERE j.state = 'queued' AND j.queue = q.name
                    LIMIT 1000) x) w ON w.since_at < statement_timestamp() - interval '10 seconds'
  WHERE NOT EXISTS (SELECT FROM reports.v_worker v WHERE v.state = 'alive' AND q.name = ANY (v.queues))
+   AND (w.since_at IS NOT NULL
+        -- A worker is restarted within ten seconds.
+        OR coalesce(seen.last_at < statement_timestamp() - interval '10 seconds', true)
+           AND EXISTS (SELECT FROM reports.schedule s WHERE s.queue = q.name AND NOT s.paused))
 UNION ALL
 -- A queue that was deleted while jobs of it came back, or were planned under a version that names it.
 SELECT 4, 'queue', g.queue, w.since_at, 'jobs are queued in a queue that does not exist any more',
@@ -529,11 +577,12 @@ SELECT 7, 'edits', c.scope, c.since_at, format('edits of schedules not taken in:
        'a leader takes them in within a second; SCOPES below says whether there is one'
   FROM (SELECT f.scope, count(x.made_at) AS edits, min(x.made_at) AS since_at
           FROM reports.fence f
-          JOIN LATERAL (SELECT y.made_at FROM reports.schedule_change y WHERE y.scope = f.scope
+          JOIN LATERAL (SELECT y.made_at FROM reports.schedule_change y
+                         WHERE y.scope = f.scope AND (NOT y.announced OR y.made_at <= statement_timestamp())
                          ORDER BY y.id LIMIT 1000) x ON true
          GROUP BY f.scope) c
  WHERE c.since_at < statement_timestamp() - interval '30 seconds'
-   AND NOT EXISTS (SELECT FROM reports.v_unserved_scope u WHERE u.scope = c.scope AND u.state = 'never led')
+   AND NOT EXISTS (SELECT FROM reports.v_leader l WHERE l.scope = c.scope AND l.state = 'never led' AND NOT l.held)
 UNION ALL
 SELECT 7, 'requests', r.scope, min(r.requested_at), format('requests not answered: %s', count(*)),
        'a leader answers within a second or two; reportctl requests --state pending'
@@ -561,6 +610,15 @@ SELECT 9, 'outbox', d.scope, d.buried_at, 'a message could not be published: ' |
  WHERE d.buried_at > statement_timestamp() - interval '1 day';
 COMMENT ON VIEW reports.v_problem IS 'What somebody should look at, most urgent first (place), each with what to do.';
 
+-- What reportctl status and the page of each replica show first. SECURITY DEFINER: the view is people's.
+CREATE FUNCTION reports.problem_list(p_limit integer)
+RETURNS TABLE (kind text, subject text, since_at timestamptz, problem text, remedy text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+    SELECT p.kind, p.subject::text, p.since_at, p.problem, p.remedy FROM reports.v_problem p ORDER BY p.place, p.since_at LIMIT p_limit
+$$;
+COMMENT ON FUNCTION reports.problem_list(integer) IS 'The most urgent of v_problem, at most p_limit.';
+GRANT EXECUTE ON FUNCTION reports.problem_list(integer) TO report_scheduler;
+
 -- Figures for monitoring ------------------------------------------------------------------------
 
 -- What each replica's observer reads every few seconds (metrics report_scheduler_<figure>). All of it
@@ -584,7 +642,7 @@ BEGIN
           FROM reports.v_leader l JOIN reports.scope s ON s.name = l.scope
          WHERE l.scope = p_scope
     ), edit AS MATERIALIZED (
-        SELECT c.made_at FROM reports.schedule_change c WHERE c.scope = p_scope ORDER BY c.id LIMIT 1000
+        SELECT c.made_at FROM reports.schedule_change c WHERE c.scope = p_scope AND (NOT c.announced OR c.made_at <= statement_timestamp()) ORDER BY c.id LIMIT 1000
     ), request AS MATERIALIZED (
         SELECT r.requested_at FROM reports.request r
          WHERE r.scope = p_scope AND r.state = 'pending' AND r.deadline >= statement_timestamp()
@@ -675,6 +733,10 @@ BEGIN
     SELECT 'problem_schedules', NULL,
            (SELECT count(*) FROM (SELECT FROM reports.schedule_progress p
                                    WHERE p.scope = p_scope AND p.problem IS NOT NULL LIMIT 1000) x)::float8 FROM leader
+    UNION ALL
+    SELECT 'time_zones_outdated', NULL,
+           (SELECT count(*) FROM reports.zone_state z
+             WHERE z.scope = p_scope AND z.newest_tzdata > z.tzdata COLLATE "C" AND z.newest_digest <> z.digest)::float8 FROM leader
     UNION ALL
     SELECT 'edits_waiting', NULL, (SELECT count(*) FROM edit)::float8 FROM leader
     UNION ALL

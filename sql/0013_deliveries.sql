@@ -101,7 +101,7 @@ BEGIN
         ), claimed AS (
             UPDATE reports.delivery d
                SET state = 'claimed', tries = d.tries + 1, token = gen_random_uuid(), worker = p_worker,
-                   lease_until = clock_timestamp() + w.claim_lease
+                   lease_until = w.claim_lease + (SELECT c.at FROM reports.v_lease_clock c WHERE c.scope = d.scope)
               FROM picked p, reports.worker w
              WHERE w.id = p_worker AND d.job_id = p.job_id AND d.revision = p.revision AND d.channel = p.channel AND d.recipient = p.recipient
             RETURNING d.*
@@ -119,7 +119,7 @@ CREATE FUNCTION reports.delivery_sending(p_job uuid, p_revision integer, p_chann
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     UPDATE reports.delivery d
-       SET state = 'sending', lease_until = clock_timestamp() + w.claim_lease
+       SET state = 'sending', lease_until = w.claim_lease + (SELECT c.at FROM reports.v_lease_clock c WHERE c.scope = d.scope)
       FROM reports.worker w
      WHERE w.id = d.worker AND d.job_id = p_job AND d.revision = p_revision AND d.channel = p_channel AND d.recipient = p_recipient
        AND d.token = p_token AND d.state = 'claimed' AND d.lease_until > clock_timestamp() AND NOT reports.is_held(d.scope)
@@ -171,18 +171,23 @@ COMMENT ON FUNCTION reports.state_when_unknown(text, integer, integer) IS 'pendi
 
 -- Part of the leader's round. A claimed one was not begun, so it is simply pending again; one that was sending
 -- may or may not have had its effect (I6).
-CREATE FUNCTION reports.reap_deliveries(p_scope text, p_limit integer) RETURNS integer
+CREATE FUNCTION reports.reap_deliveries(p_scope text, p_limit integer, p_at timestamptz) RETURNS integer
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     reaped integer;
+    longest interval := (SELECT greatest(i.claim_lease, (SELECT max(w.claim_lease) FROM reports.worker w WHERE w.state IN ('alive', 'draining')))
+                           FROM reports.installation i);
 BEGIN
+    -- As in tend: begun while this clock was ahead.
+    UPDATE reports.delivery d SET lease_until = p_at + longest
+      FROM (SELECT x.job_id, x.revision, x.channel, x.recipient FROM reports.delivery x, reports.installation i
+             WHERE x.scope = p_scope AND x.state IN ('claimed', 'sending') AND x.lease_until > p_at + longest + i.reap_grace + interval '10 seconds'
+             ORDER BY x.lease_until DESC LIMIT least(p_limit, 1000) FOR UPDATE OF x SKIP LOCKED) l
+     WHERE d.job_id = l.job_id AND d.revision = l.revision AND d.channel = l.channel AND d.recipient = l.recipient;
     WITH lapsed AS MATERIALIZED (
         SELECT d.job_id, d.revision, d.channel, d.recipient FROM reports.delivery d, reports.installation i
          WHERE d.scope = p_scope AND d.state IN ('claimed', 'sending')
-           AND (d.lease_until < clock_timestamp() - i.reap_grace
-                -- As in tend: from before this clock was set back.
-                OR d.lease_until > clock_timestamp() + i.reap_grace + interval '10 seconds' + greatest(i.claim_lease, (
-                       SELECT max(w.claim_lease) FROM reports.worker w WHERE w.state IN ('alive', 'draining'))))
+           AND d.lease_until < p_at - i.reap_grace
          ORDER BY d.lease_until LIMIT least(p_limit, 1000) FOR UPDATE OF d SKIP LOCKED
     )
     UPDATE reports.delivery d
@@ -198,7 +203,7 @@ BEGIN
     RETURN reaped;
 END
 $$;
-COMMENT ON FUNCTION reports.reap_deliveries(text, integer) IS 'Deliveries whose claim lapsed: not begun ones are pending again, others unknown or sent again by their policy.';
+COMMENT ON FUNCTION reports.reap_deliveries(text, integer, timestamptz) IS 'Deliveries whose claim lapsed: not begun ones are pending again, others unknown or sent again by their policy.';
 
 GRANT SELECT ON reports.delivery TO report_scheduler, report_worker, report_reader;
 GRANT EXECUTE ON FUNCTION

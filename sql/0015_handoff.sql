@@ -4,27 +4,6 @@
 
 SET ROLE report_owner;
 
-CREATE TABLE reports.candidate (
-    scope reports.name NOT NULL,
-    member text NOT NULL CHECK (octet_length(member) BETWEEN 1 AND 253),
-    incarnation bigint NOT NULL,
-    generation bigint NOT NULL,
-    ahead integer,
-    state text NOT NULL CHECK (state IN ('ready', 'suspended', 'held')),
-    why text CHECK (octet_length(why) <= 500),
-    seen_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-    PRIMARY KEY (scope, member)
-) WITH (fillfactor = 50);
-COMMENT ON TABLE reports.candidate IS 'What the replicas that do not lead last said of themselves, for a day. For people and for refusals: who leads next is decided in ZooKeeper.';
-COMMENT ON COLUMN reports.candidate.scope IS 'The scope.';
-COMMENT ON COLUMN reports.candidate.member IS 'Name of the replica.';
-COMMENT ON COLUMN reports.candidate.incarnation IS 'Of its ensemble.';
-COMMENT ON COLUMN reports.candidate.generation IS 'Of its candidate node; 0: it has none.';
-COMMENT ON COLUMN reports.candidate.ahead IS 'How many candidates are before it; NULL: it is not in line.';
-COMMENT ON COLUMN reports.candidate.state IS 'ready; suspended: ZooKeeper does not answer it; held.';
-COMMENT ON COLUMN reports.candidate.why IS 'held: the reason.';
-COMMENT ON COLUMN reports.candidate.seen_at IS 'When it said so; it does each 5 seconds while it has a database.';
-
 CREATE TABLE reports.handoff (
     request uuid PRIMARY KEY,
     scope reports.name NOT NULL,
@@ -59,10 +38,21 @@ CREATE FUNCTION reports.handoff_patience() RETURNS interval
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$ SELECT interval '3 seconds' $$;
 COMMENT ON FUNCTION reports.handoff_patience() IS 'How long a leader waits for the confirmation of its successor; it leads on meanwhile.';
 
+-- A leader says nothing of itself as a candidate, so its row is as old as its reign when that ends.
+CREATE FUNCTION reports.led_until(p_candidate reports.candidate) RETURNS timestamptz
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT max(e.at) FROM (SELECT x.* FROM reports.leadership_event x WHERE x.scope = p_candidate.scope ORDER BY x.id DESC LIMIT 20) e
+     WHERE e.member = p_candidate.member AND e.event IN ('released', 'stepped_down')
+$$;
+COMMENT ON FUNCTION reports.led_until(reports.candidate) IS 'When it last gave leadership up, if that was of late; NULL: it did not.';
+
 CREATE FUNCTION reports.why_not_ready(p_candidate reports.candidate) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE
         -- Two of its signs of life, and some.
+        WHEN p_candidate.seen_at < clock_timestamp() - interval '12 seconds' AND reports.led_until(p_candidate) > clock_timestamp() - interval '12 seconds'
+            THEN format('member "%s" led until %s s ago, and is not ready yet to take over again', p_candidate.member,
+                        round(extract(epoch FROM clock_timestamp() - reports.led_until(p_candidate)), 1))
         WHEN p_candidate.seen_at < clock_timestamp() - interval '12 seconds'
             THEN format('member "%s" has given no sign of life for %s s: it is dead, or has no database', p_candidate.member,
                         extract(epoch FROM clock_timestamp() - p_candidate.seen_at)::integer)
@@ -79,6 +69,7 @@ DECLARE
     f reports.fence;
     c reports.candidate;
     others text;
+    young boolean;
 BEGIN
     SELECT * INTO f FROM reports.fence x WHERE x.scope = p_scope;
     IF f.generation = 0 OR f.released_at IS NOT NULL THEN
@@ -93,20 +84,27 @@ BEGIN
     END IF;
     SELECT string_agg(format('"%s"', x.member), ', ' ORDER BY x.generation) INTO others FROM reports.candidate x
      WHERE x.scope = p_scope AND x.incarnation = f.incarnation AND x.generation > f.generation AND reports.why_not_ready(x) IS NULL;
-    hint := coalesce('Ready are ' || others || '.', 'No other candidate of the scope is ready: start another report-scheduler.');
+    -- Who led, and who enrolled again to stand aside, is in line again after a moment; what is known of it is from before.
+    young := f.established_at > clock_timestamp() - interval '12 seconds';
+    hint := CASE WHEN others IS NOT NULL THEN 'Ready are ' || others || '.'
+                 WHEN young THEN format('Member "%s" leads only since %s s, and a replica that led or has just started is ready some seconds later: ask again.',
+                                        f.member, round(extract(epoch FROM clock_timestamp() - f.established_at), 1))
+                 WHEN EXISTS (SELECT FROM reports.candidate x WHERE x.scope = p_scope AND x.member <> f.member AND x.seen_at > clock_timestamp() - interval '12 seconds')
+                 THEN 'No other candidate of the scope is ready, though some live: reportctl leaders, and their logs, say what keeps them.'
+                 ELSE 'No other candidate of the scope is ready: start another report-scheduler.' END;
     -- Next in line is the first that gives signs of life: a row of one that is gone stays for a day.
     SELECT * INTO c FROM reports.candidate x
      WHERE x.scope = p_scope AND CASE WHEN p_member IS NULL THEN x.incarnation = f.incarnation AND x.generation > f.generation ELSE x.member = p_member END
      ORDER BY x.seen_at < clock_timestamp() - interval '12 seconds', x.generation LIMIT 1;
     IF NOT FOUND THEN
-        fault := CASE WHEN p_member IS NULL THEN format('scope "%s" has no other candidate', p_scope)
+        fault := CASE WHEN p_member IS NULL THEN format('scope "%s" has no other candidate%s', p_scope, CASE WHEN young THEN ' that is ready yet' END)
                       WHEN EXISTS (SELECT FROM reports.candidate x WHERE x.member = p_member) THEN format('member "%s" is no candidate of scope "%s"', p_member, p_scope)
                       ELSE format('member "%s" is not known', p_member) END;
         RETURN;
     END IF;
     fault := coalesce(reports.why_not_ready(c),
                       CASE WHEN c.incarnation <> f.incarnation OR c.generation <= f.generation
-                           THEN format('member "%s" is not in line for scope "%s" now', c.member, p_scope) END);
+                           THEN format('member "%s" is not in line for scope "%s" %s', c.member, p_scope, CASE WHEN young THEN 'yet' ELSE 'now' END) END);
     its_member := c.member;
     its_generation := c.generation;
 END
@@ -138,19 +136,19 @@ COMMENT ON FUNCTION reports.check_handoff(text, text) IS 'Refuses a handoff that
 -- A replica that follows (or is held) says how it stands, and hears what is asked of it. Nothing that
 -- leads depends on the answer: it may be late, lost or refused.
 CREATE FUNCTION reports.follow(p_scope text, p_incarnation bigint, p_generation bigint, p_member text, p_state text, p_ahead integer,
-                               p_why text, p_confirmed boolean) RETURNS text
+                               p_why text, p_confirmed boolean, p_url text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     h reports.handoff;
 BEGIN
     DELETE FROM reports.candidate x WHERE x.seen_at < clock_timestamp() - interval '1 day';
-    INSERT INTO reports.candidate AS x (scope, member, incarnation, generation, ahead, state, why)
-    VALUES (p_scope, p_member, p_incarnation, p_generation, p_ahead, p_state, left(nullif(p_why, ''), 120))
+    INSERT INTO reports.candidate AS x (scope, member, incarnation, generation, ahead, state, why, url)
+    VALUES (p_scope, p_member, p_incarnation, p_generation, p_ahead, p_state, left(nullif(p_why, ''), 120), nullif(p_url, ''))
     ON CONFLICT (scope, member) DO UPDATE
        SET incarnation = excluded.incarnation, generation = excluded.generation, ahead = excluded.ahead, state = excluded.state,
-           why = excluded.why, seen_at = clock_timestamp()
-     WHERE (x.incarnation, x.generation, x.state, x.ahead, x.why)
-           IS DISTINCT FROM (excluded.incarnation, excluded.generation, excluded.state, excluded.ahead, excluded.why)
+           why = excluded.why, url = excluded.url, seen_at = clock_timestamp()
+     WHERE (x.incarnation, x.generation, x.state, x.ahead, x.why, x.url)
+           IS DISTINCT FROM (excluded.incarnation, excluded.generation, excluded.state, excluded.ahead, excluded.why, excluded.url)
         OR x.seen_at < clock_timestamp() - interval '2 seconds';
     SELECT x.* INTO h
       FROM reports.request r JOIN reports.handoff x ON x.request = r.id JOIN reports.fence f ON f.scope = r.scope
@@ -174,7 +172,7 @@ BEGIN
     RETURN 'ready';
 END
 $$;
-COMMENT ON FUNCTION reports.follow(text, bigint, bigint, text, text, integer, text, boolean) IS 'A replica that does not lead says how it stands. What a handoff asks of it: none; aside (enroll again, behind the successor); successor (it is named; p_confirmed: a quorum write was answered since it heard so); ready (that is noted).';
+COMMENT ON FUNCTION reports.follow(text, bigint, bigint, text, text, integer, text, boolean, text) IS 'A replica that does not lead says how it stands. What a handoff asks of it: none; aside (enroll again, behind the successor); successor (it is named; p_confirmed: a quorum write was answered since it heard so); ready (that is noted).';
 
 -- What a connection calls for the first time takes several times as long: functions are compiled, statements
 -- planned, catalogues read. A successor has the time for that before the leader leaves. All of it happens to a
@@ -291,7 +289,7 @@ END
 $$;
 COMMENT ON FUNCTION reports.carry_out_handoff(reports.request, bigint, bigint) IS 'Takes a handoff one step on: wait, leave, or its answer.';
 
-GRANT EXECUTE ON FUNCTION reports.follow(text, bigint, bigint, text, text, integer, text, boolean), reports.rehearse(bigint, text) TO report_scheduler;
+GRANT EXECUTE ON FUNCTION reports.follow(text, bigint, bigint, text, text, integer, text, boolean, text), reports.rehearse(bigint, text) TO report_scheduler;
 GRANT SELECT ON reports.candidate, reports.handoff TO report_scheduler, report_worker, report_reader;
 
 RESET ROLE;

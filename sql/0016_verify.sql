@@ -31,7 +31,7 @@ COMMENT ON FUNCTION reports.verify_page(text, text, integer, timestamptz, timest
 CREATE FUNCTION reports.verify_ledger(p_schedules text[], p_from timestamptz, p_to timestamptz, p_most integer)
 RETURNS TABLE (part text, n integer, version integer, at timestamptz, key text, to_at timestamptz, to_key text, word text, number bigint,
                nominal timestamp, offset_s integer, yes boolean, also boolean, rule text, time_zone text, anchor timestamptz,
-               starts_at timestamptz, ends_at timestamptz)
+               starts_at timestamptz, ends_at timestamptz, dialect text, exdates timestamp[], rdates timestamp[])
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
     high text := reports.key_floor(p_to + interval '3 days');
@@ -58,26 +58,28 @@ BEGIN
                               ORDER BY v.version LIMIT 1) r ON true
     )
     SELECT 'progress', s.n, p.version, p.switched_at, NULL::text, p.next_fire_at, NULL::text, p.key_form, NULL::bigint, NULL::timestamp,
-           NULL::integer, p.problem IS NOT NULL, reports.is_held(p.scope), NULL::text, NULL::text, p.last_fire_at, NULL::timestamptz, NULL::timestamptz
+           NULL::integer, p.problem IS NOT NULL, reports.is_held(p.scope), NULL::text, NULL::text, p.last_fire_at, NULL::timestamptz, NULL::timestamptz,
+           NULL::text, NULL::timestamp[], NULL::timestamp[]
       FROM subject s
      CROSS JOIN LATERAL (SELECT * FROM reports.schedule_progress q WHERE q.schedule = s.name OFFSET 0) p
     UNION ALL
-    -- number: has a version before it fixed the form of keys?
-    SELECT 'version', s.n, v.version, v.effective_from, NULL, NULL, NULL, v.kind, (v.version > s.first_to_run)::integer::bigint, NULL, NULL,
-           v.paused, v.ended, v.rule, v.time_zone, v.anchor, v.starts_at, v.ends_at
+    -- number: has a version before it fixed the form of keys? key and to_key: dst_gap and dst_overlap; nominal: start_local;
+    -- offset_s: jitter_s.
+    SELECT 'version', s.n, v.version, v.effective_from, v.dst_gap, NULL, v.dst_overlap, v.kind, (v.version > s.first_to_run)::integer::bigint,
+           v.start_local, v.jitter_s, v.paused, v.ended, v.rule, v.time_zone, v.anchor, v.starts_at, v.ends_at, v.dialect, v.exdates, v.rdates
       FROM subject s
      CROSS JOIN LATERAL (SELECT * FROM reports.schedule_version w
                           WHERE w.schedule = s.name AND w.version BETWEEN s.first_version AND s.last_version OFFSET 0) v
     UNION ALL
     SELECT 'gap', s.n, g.version, g.from_fire_at, g.from_key, g.to_fire_at, g.to_key, g.reason, g.firings, NULL, NULL, NULL, NULL, NULL, NULL,
-           NULL, NULL, NULL
+           NULL, NULL, NULL, NULL, NULL, NULL
       FROM subject s
      CROSS JOIN LATERAL (SELECT * FROM reports.schedule_gap y
                           WHERE y.schedule = s.name AND y.to_fire_at >= s.since AND y.from_fire_at < p_to OFFSET 0) g
     UNION ALL
     -- Of those that somebody asked for only the key counts.
     (SELECT 'occurrence', s.n, o.version, o.scheduled_for, o.occurrence_key, o.planned_at, o.business_date::text, o.cause, NULL,
-            o.nominal_local, o.offset_s, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+            o.nominal_local, o.offset_s, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
        FROM subject s
       CROSS JOIN LATERAL (SELECT * FROM reports.occurrence x
                            WHERE x.schedule = s.name AND x.occurrence_key >= reports.key_floor(s.since - interval '2 days') AND x.occurrence_key < high
@@ -196,14 +198,18 @@ CREATE FUNCTION reports.verify_orphans(p_from timestamptz, p_to timestamptz, p_s
 RETURNS TABLE (schedule text, key text, at timestamptz, version integer, what text, detail text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off
 SET enable_mergejoin = off AS $$
-    SELECT j.schedule, j.occurrence_key, j.created_at, NULL::integer, 'job', format('job %s has no occurrence', j.id)
+    -- Somebody deleted its occurrence, and its key was asked for again: what was to be done about it is done.
+    SELECT j.schedule, j.occurrence_key, j.created_at, NULL::integer, CASE WHEN again.job_id IS NULL THEN 'job' ELSE 'left' END,
+           format('job %s has no occurrence', j.id) || coalesce('; its key was run again by hand, as job ' || again.job_id, '')
       FROM reports.job j
+      LEFT JOIN LATERAL (SELECT o.job_id FROM reports.occurrence o
+                          WHERE o.schedule = j.schedule AND o.occurrence_key = j.occurrence_key AND o.cause = 'manual' OFFSET 0) again ON true
      WHERE j.id >= reports.job_id_floor(p_from) AND j.id < reports.job_id_floor(p_to) AND (p_schedule IS NULL OR j.schedule = p_schedule)
        AND NOT EXISTS (SELECT FROM reports.occurrence o
                         WHERE o.schedule = j.schedule AND o.occurrence_key = j.occurrence_key AND o.job_id = j.id OFFSET 0)
      LIMIT p_limit
 $$;
-COMMENT ON FUNCTION reports.verify_orphans(timestamptz, timestamptz, text, integer) IS 'Jobs made in a span that no occurrence names.';
+COMMENT ON FUNCTION reports.verify_orphans(timestamptz, timestamptz, text, integer) IS 'Jobs made in a span that no occurrence names; left: its key was run again by hand.';
 
 -- reportctl why ----------------------------------------------------------------------------------
 

@@ -91,7 +91,7 @@ COMMENT ON FUNCTION reports.raise_clock_hold(reports.member_clock) IS 'Puts the 
 CREATE FUNCTION reports.clock_is_confirmed(p_since bigint) RETURNS boolean
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
     SELECT count(*) FILTER (WHERE m.agrees) > count(*) FILTER (WHERE NOT m.agrees)
-           AND (count(*) FILTER (WHERE m.agrees) >= 2 OR bool_or(m.agrees AND m.synchronised))
+           AND (count(*) FILTER (WHERE m.agrees) >= 2 OR coalesce(bool_or(m.agrees AND m.synchronised), false))
       FROM (SELECT DISTINCT ON (c.boot) abs(c.offset_us) <= 1000000 + c.round_trip_us / 2 AS agrees, c.synchronised
               FROM reports.member_clock c
              WHERE c.id > p_since AND c.at BETWEEN clock_timestamp() - interval '1 minute' AND clock_timestamp() + interval '5 seconds'

@@ -65,7 +65,8 @@ static enum status call_problem(const struct store_call *c)
 static enum status call_tend(const struct store_call *c)
 {
     struct tended t;
-    return store_tend(c, 10, (struct tend_clock){UTC_NONE, UTC_NONE}, &t, NULL);
+    return store_tend(c, (struct tend_terms){.limit = 10}, (struct tend_clock){UTC_NONE, UTC_NONE},
+                      &t, NULL);
 }
 
 static enum status call_ack(const struct store_call *c)

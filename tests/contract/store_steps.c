@@ -183,7 +183,8 @@ struct tended step_tend(void)
 {
     struct tended t = {.released = -1};
     struct store_call call = by(&leader);
-    assert_int_equal(store_tend(&call, 100, (struct tend_clock){UTC_NONE, UTC_NONE}, &t, NULL),
+    assert_int_equal(store_tend(&call, (struct tend_terms){.limit = 100},
+                                (struct tend_clock){UTC_NONE, UTC_NONE}, &t, NULL),
                      STATUS_OK);
     return t;
 }

@@ -20,6 +20,7 @@ void leader_prepare(struct leader *l)
     struct planning_options options = {.scope = "main",
                                        .lease = &l->lease,
                                        .tz_directory = l->tz_directory,
+                                       .tz_poll_ms = l->tz_poll_ms,
                                        .statement_ms = l->statement_ms > 0 ? l->statement_ms : 5000,
                                        .batch_schedules = 1000,
                                        .look_ms = l->look_ms};

@@ -12,6 +12,7 @@ struct leader {
     struct lease lease;
     int64_t look_ms;          /* as planning_options; set it before leader_prepare */
     const char *tz_directory; /* the same */
+    int64_t tz_poll_ms;       /* the same */
     int64_t statement_ms;     /* the same; 0: 5 s */
 };
 

@@ -20,6 +20,7 @@
 #define FILES_MAX     64
 #define MIGRATION_MAX (1 << 20)
 #define TESTS_MAX     32
+#define CALM_S        20
 
 extern char **environ;
 
@@ -96,13 +97,7 @@ static bool file_apply(PGconn *c, const char *directory, const char *name)
     size_t n = fread(text, 1, MIGRATION_MAX - 1, f);
     (void)fclose(f);
     bool ok = n > 0 && n < MIGRATION_MAX - 1;
-    /* Roles are the cluster's: another test's migration may touch them at the same time. */
-    for (int attempt = 0; ok; attempt++) {
-        if (run(c, text)) {
-            break;
-        }
-        ok = attempt < 5;
-    }
+    ok = ok && run(c, text);
     free(text);
     return ok;
 }
@@ -147,14 +142,18 @@ static int database_open(void **state)
     bool ok = run(c, sql);
     (void)snprintf(sql, sizeof sql, "CREATE DATABASE %s", database);
     ok = ok && run(c, sql);
-    PQfinish(c);
     super = ok ? connect_super(database) : NULL;
     if (super == NULL) {
+        PQfinish(c);
         return -1;
     }
     (void)PQsetNoticeProcessor(super, ignore_notice, NULL);
     (void)snprintf(conninfo, sizeof conninfo, "%s dbname=%s user=report_scheduler", base, database);
-    return migrate(super) && run(super, "SET timezone = 'UTC'") ? 0 : -1;
+    /* Roles are the cluster's: another program's migration waits, as in fixture_database.c. */
+    ok = run(c, "SELECT pg_advisory_lock(7271)") && migrate(super) &&
+         run(super, "SET timezone = 'UTC'");
+    PQfinish(c);
+    return ok ? 0 : -1;
 }
 
 static int database_close(void **state)
@@ -223,7 +222,7 @@ int64_t fixture_count(const char *format, ...)
 void fixture_plan_clear(void)
 {
     (void)fixture_sql(
-        "TRUNCATE reports.schedule, reports.report, reports.schedule_version, "
+        "TRUNCATE reports.zone_state, reports.schedule, reports.report, reports.schedule_version, "
         "reports.schedule_change, reports.schedule_progress, reports.occurrence, "
         "reports.schedule_gap, reports.job, reports.job_attempt, reports.outbox, "
         "reports.outbox_dead, reports.request, reports.hold, reports.fence_rejection, "
@@ -231,9 +230,19 @@ void fixture_plan_clear(void)
     (void)fixture_sql("INSERT INTO reports.report (name, kind) VALUES ('nothing', 'noop')");
 }
 
+static bool the_half_hour_lasts(void *argument)
+{
+    (void)argument;
+    return fixture_count("SELECT (extract(epoch FROM clock_timestamp())::bigint / 1800 = "
+                         "(extract(epoch FROM clock_timestamp())::bigint + %d) / 1800)::integer",
+                         CALM_S) != 0;
+}
+
 static int test_begin(void **state)
 {
     (void)state;
+    /* Tests count the days and the hours up to now: none begins just before another one does. */
+    assert_true(fixture_wait(the_half_hour_lasts, NULL, 2 * CALM_S * 1000));
     fixture_plan_clear();
     if (before != NULL) {
         before();
@@ -318,11 +327,12 @@ void fixture_stack(const char *command, const char *service)
     char verb[16];
     char what[16];
     char option[] = "--name";
+    char timeout[] = "--timeout=150"; /* a JVM on a busy machine */
     char name[128];
     (void)snprintf(verb, sizeof verb, "%s", command);
     (void)snprintf(what, sizeof what, "%s", service);
     (void)snprintf(name, sizeof name, "%s", fixture_environment("RS_STACK"));
-    char *argv[] = {program, verb, option, name, what, NULL};
+    char *argv[] = {program, verb, timeout, option, name, what, NULL};
     pid_t pid = 0;
     int status = -1;
     assert_int_equal(posix_spawn(&pid, program, NULL, NULL, argv, environ), 0);

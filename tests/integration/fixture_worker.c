@@ -88,7 +88,8 @@ void test_worker_start(struct test_worker *w, const struct test_database *db)
     assert_int_equal(posix_spawn(&w->pid, program, &actions, NULL, arguments, environ), 0);
     live_change(0, w->pid);
     (void)posix_spawn_file_actions_destroy(&actions);
-    if (!test_wait_text(db->connection, "SELECT count(*) FROM reports.worker", before, 20000)) {
+    if (!test_wait_text(db->connection, "SELECT count(*) FROM reports.worker", before,
+                        WORKER_LIMIT_MS)) {
         test_worker_done(w, true);
         fail_msg("%s", "the worker did not register");
     }
@@ -132,6 +133,22 @@ bool test_worker_logged(const struct test_worker *w, const char *text)
     bool found = log != NULL && strstr(log, text) != NULL;
     free(log);
     return found;
+}
+
+const char *test_worker_log_time(const struct test_worker *w, const char *text)
+{
+    static char time[48];
+    char *log = log_read(w);
+    const char *at = log != NULL ? strstr(log, text) : NULL;
+    time[0] = '\0';
+    while (at != NULL && at > log && at[-1] != '\n') {
+        at--;
+    }
+    if (at == NULL || sscanf(at, "time=%47s", time) != 1) {
+        time[0] = '\0';
+    }
+    free(log);
+    return time;
 }
 
 static void directory_remove(char *path)

@@ -7,6 +7,8 @@
 #include "fixture_database.h"
 #include "ident.h"
 
+#define WORKER_LIMIT_MS 30000 /* for what it does soon, on a busy machine too */
+
 struct test_worker {
     pid_t pid;
     char directory[128]; /* scratch: worker.conf, log, artifacts/ */
@@ -30,6 +32,9 @@ void test_worker_done(struct test_worker *w, bool show);
 
 /* Does the log hold this text? */
 bool test_worker_logged(const struct test_worker *w, const char *text);
+/* When the first line with `text` was written, as PostgreSQL reads it; "" when there is none. Valid
+ * until the next call. */
+const char *test_worker_log_time(const struct test_worker *w, const char *text);
 
 /* Insert an occurrence and its queued job of a report that exists; returns the job's id. */
 const char *test_job(const struct test_database *db, const char *report, const char *key);

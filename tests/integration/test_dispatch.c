@@ -25,7 +25,7 @@ static void publish_all(const char *topic)
     size_t counts[3] = {0};
     warm(p, 6);
     publish_numbers(p);
-    reports_collect(p, seen, counts, 20000);
+    reports_collect(p, seen, counts, 60000);
     assert_int_equal(counts[PUBLISH_DELIVERED], MESSAGES);
     assert_true(publisher_is_reachable(p));
     publisher_free(p);
@@ -77,7 +77,7 @@ static int consume(struct consumer *c, unsigned char *seen, int want, bool store
 static void nothing_until_assigned(struct consumer *c)
 {
     unsigned char seen[MESSAGES] = {0};
-    instant end = in_ms(15000);
+    instant end = in_ms(60000);
     while (consumer_assigned(c) == 0 && instant_before(clock_now(), end)) {
         assert_int_equal(consume(c, seen, 1, false, 100), 0);
     }
@@ -100,12 +100,12 @@ static void test_what_is_published_is_consumed_once_with_its_headers(void **stat
     struct consumer *c = consumer_of(topic, topic);
     assert_int_equal(consume(c, seen, MESSAGES, true, 30000), MESSAGES);
     check_seen(seen, 1);
-    assert_int_equal(consumer_close(c, in_ms(10000)), STATUS_OK);
+    assert_int_equal(consumer_close(c, in_ms(30000)), STATUS_OK);
     /* Stored offsets were committed at the close: the next member gets nothing. */
     c = consumer_of(topic, topic);
     nothing_until_assigned(c);
     assert_int_equal(consume(c, seen, 1, false, 1500), 0);
-    assert_int_equal(consumer_close(c, in_ms(10000)), STATUS_OK);
+    assert_int_equal(consumer_close(c, in_ms(30000)), STATUS_OK);
 }
 
 static void test_a_consumer_closes_in_order_while_messages_wait_in_it(void **state)
@@ -116,12 +116,12 @@ static void test_a_consumer_closes_in_order_while_messages_wait_in_it(void **sta
     publish_all(topic);
     struct consumer *c = consumer_of(topic, topic);
     assert_int_equal(consume(c, seen, 10, true, 30000), 10);
-    assert_int_equal(consumer_close(c, in_ms(10000)), STATUS_OK);
+    assert_int_equal(consumer_close(c, in_ms(30000)), STATUS_OK);
     /* What was fetched and not taken comes again, to the next member; nothing else does. */
     c = consumer_of(topic, topic);
     assert_int_equal(consume(c, seen, MESSAGES - 10, true, 30000), MESSAGES - 10);
     check_seen(seen, 1);
-    assert_int_equal(consumer_close(c, in_ms(10000)), STATUS_OK);
+    assert_int_equal(consumer_close(c, in_ms(30000)), STATUS_OK);
 }
 
 static void test_what_was_not_stored_comes_again(void **state)
@@ -132,11 +132,11 @@ static void test_what_was_not_stored_comes_again(void **state)
     publish_all(topic);
     struct consumer *c = consumer_of(topic, topic);
     assert_int_equal(consume(c, seen, MESSAGES, false, 30000), MESSAGES);
-    assert_int_equal(consumer_close(c, in_ms(10000)), STATUS_OK);
+    assert_int_equal(consumer_close(c, in_ms(30000)), STATUS_OK);
     c = consumer_of(topic, topic);
     assert_int_equal(consume(c, seen, MESSAGES, false, 30000), MESSAGES);
     check_seen(seen, 2);
-    assert_int_equal(consumer_close(c, in_ms(10000)), STATUS_OK);
+    assert_int_equal(consumer_close(c, in_ms(30000)), STATUS_OK);
 }
 
 static void test_a_paused_consumer_gets_nothing_and_loses_nothing(void **state)
@@ -154,7 +154,7 @@ static void test_a_paused_consumer_gets_nothing_and_loses_nothing(void **state)
     consumer_resume(c);
     assert_int_equal(consume(c, seen, MESSAGES - 50, true, 30000), MESSAGES - 50);
     check_seen(seen, 1);
-    assert_int_equal(consumer_close(c, in_ms(10000)), STATUS_OK);
+    assert_int_equal(consumer_close(c, in_ms(30000)), STATUS_OK);
 }
 
 static void test_a_consumer_paused_before_it_joined_stays_paused(void **state)
@@ -169,7 +169,7 @@ static void test_a_consumer_paused_before_it_joined_stays_paused(void **state)
     assert_int_equal(consume(c, seen, 1, true, 1000), 0);
     consumer_resume(c);
     assert_int_equal(consume(c, seen, MESSAGES, true, 30000), MESSAGES);
-    assert_int_equal(consumer_close(c, in_ms(10000)), STATUS_OK);
+    assert_int_equal(consumer_close(c, in_ms(30000)), STATUS_OK);
 }
 
 static void test_topics_are_made_looked_at_and_deleted_with_clear_verdicts(void **state)
@@ -179,22 +179,22 @@ static void test_topics_are_made_looked_at_and_deleted_with_clear_verdicts(void 
     const char *name = fixture_topic("admin", 0);
     struct topic_facts facts = {0, 0};
     struct error err = {.text = ""};
-    assert_int_equal(topic_read(&o, name, in_ms(10000), &facts, &err), STATUS_OK);
+    assert_int_equal(topic_read(&o, name, in_ms(30000), &facts, &err), STATUS_OK);
     assert_int_equal(facts.partitions, 6);
     assert_int_equal(facts.replication, 1);
     struct topic_spec spec = {.name = name, .partitions = 6, .replication = 1};
-    assert_int_equal(topic_create(&o, &spec, in_ms(10000), &err), STATUS_CONFLICT);
+    assert_int_equal(topic_create(&o, &spec, in_ms(30000), &err), STATUS_CONFLICT);
     assert_non_null(strstr(err.text, name));
     spec.name = "too-many-replicas";
     spec.replication = 9;
-    assert_int_equal(topic_create(&o, &spec, in_ms(10000), &err), STATUS_INVALID);
-    assert_int_equal(topic_delete(&o, name, in_ms(10000), &err), STATUS_OK);
-    assert_int_equal(topic_delete(&o, "no-such-topic", in_ms(10000), &err), STATUS_NOT_FOUND);
-    assert_int_equal(topic_read(&o, "no-such-topic", in_ms(10000), &facts, &err), STATUS_NOT_FOUND);
+    assert_int_equal(topic_create(&o, &spec, in_ms(30000), &err), STATUS_INVALID);
+    assert_int_equal(topic_delete(&o, name, in_ms(30000), &err), STATUS_OK);
+    assert_int_equal(topic_delete(&o, "no-such-topic", in_ms(30000), &err), STATUS_NOT_FOUND);
+    assert_int_equal(topic_read(&o, "no-such-topic", in_ms(30000), &facts, &err), STATUS_NOT_FOUND);
     o.brokers = "127.0.0.1:1";
     instant begin = clock_now();
     assert_int_not_equal(topic_create(&o, &spec, in_ms(1000), &err), STATUS_OK);
-    assert_true(instant_ms_between(begin, clock_now()) < 5000);
+    assert_true(instant_ms_between(begin, clock_now()) < 15000);
 }
 
 static void test_a_missing_topic_and_an_absent_broker_are_told_apart(void **state)
@@ -203,7 +203,7 @@ static void test_a_missing_topic_and_an_absent_broker_are_told_apart(void **stat
     int partitions = 0;
     struct error err = {.text = ""};
     struct publisher *p = publisher_of(real(), "no-such-topic", 10);
-    assert_int_equal(publisher_warm(p, in_ms(5000), &partitions, &err), STATUS_NOT_FOUND);
+    assert_int_equal(publisher_warm(p, in_ms(30000), &partitions, &err), STATUS_NOT_FOUND);
     assert_non_null(strstr(err.text, "no-such-topic"));
     publisher_free(p);
     struct dispatch_options nobody = real();
@@ -211,7 +211,7 @@ static void test_a_missing_topic_and_an_absent_broker_are_told_apart(void **stat
     p = publisher_of(nobody, "any", 10);
     instant begin = clock_now();
     assert_int_equal(publisher_warm(p, in_ms(500), &partitions, &err), STATUS_AGAIN);
-    assert_true(instant_ms_between(begin, clock_now()) < 2000);
+    assert_true(instant_ms_between(begin, clock_now()) < 15000);
     assert_false(publisher_is_reachable(p));
     publisher_free(p);
 }

@@ -16,7 +16,7 @@ static int64_t next_generation = 100; /* of scope main; every test goes on from 
 
 static instant soon(void)
 {
-    return instant_add_ms(clock_now(), 5000);
+    return instant_add_ms(clock_now(), 20000);
 }
 
 static struct store *connect(void)

@@ -134,14 +134,14 @@ static void test_message_that_comes_twice_runs_the_job_once(void **state)
     message_send(&k, id);
     message_send(&k, id);
     assert_int_equal(rd_kafka_flush(k.producer, 10000), 0);
-    assert_true(test_wait_text(db.connection, about("state", id), "succeeded", 20000));
+    assert_true(test_wait_text(db.connection, about("state", id), "succeeded", WORKER_LIMIT_MS));
     message_send(&k, id);
     copy_id(last, test_job(&db, "noop", "message-last"));
     message_send(&k, last);
     assert_int_equal(rd_kafka_flush(k.producer, 10000), 0);
-    assert_true(test_wait_text(db.connection, about("state", last), "succeeded", 20000));
+    assert_true(test_wait_text(db.connection, about("state", last), "succeeded", WORKER_LIMIT_MS));
     assert_int_equal(test_int(db.connection, about("attempt", id)), 1);
-    int stopped = test_worker_stop(&w, SIGTERM, 30000);
+    int stopped = test_worker_stop(&w, SIGTERM, WORKER_LIMIT_MS);
     assert_int_equal(stopped, 0);
     assert_true(test_worker_logged(&w, " poison=1 "));
     assert_true(test_worker_logged(&w, " unknown=1 "));
@@ -168,19 +168,19 @@ static void test_offsets_are_stored_only_with_the_claim(void **state)
     test_worker_start(&w, &db);
     message_send(&k, id);
     assert_int_equal(rd_kafka_flush(k.producer, 10000), 0);
-    instant limit = instant_add_ms(clock_now(), 20000);
+    instant limit = instant_add_ms(clock_now(), WORKER_LIMIT_MS);
     while (!test_worker_logged(&w, "claim_ids")) { /* the error that it does not exist */
         assert_true(instant_before(clock_now(), limit));
         (void)poll(NULL, 0, 10);
     }
-    assert_int_equal(test_worker_stop(&w, SIGTERM, 30000), 0);
+    assert_int_equal(test_worker_stop(&w, SIGTERM, WORKER_LIMIT_MS), 0);
     assert_string_equal(test_text(db.connection, about("state", id)), "queued");
     /* The next life can: it succeeds because it is given the message again. */
     test_run(db.connection,
              "ALTER FUNCTION reports.ids_away(uuid, text[], uuid[]) RENAME TO claim_ids");
     test_worker_start(&w, &db);
-    assert_true(test_wait_text(db.connection, about("state", id), "succeeded", 20000));
-    assert_int_equal(test_worker_stop(&w, SIGTERM, 30000), 0);
+    assert_true(test_wait_text(db.connection, about("state", id), "succeeded", WORKER_LIMIT_MS));
+    assert_int_equal(test_worker_stop(&w, SIGTERM, WORKER_LIMIT_MS), 0);
     test_worker_done(&w, false);
     kafka_end(&k);
 }

@@ -44,6 +44,14 @@ static void test_due_firings_become_occurrences_jobs_and_messages_together(void 
     leader_leave(&l);
 }
 
+/* Is it when the next firing is due, or a moment later? However long it takes to ask. */
+static bool wakes_in_time(instant wake_at)
+{
+    int64_t left_ms = fixture_count("SELECT ceil(1000 * extract(epoch FROM min(next_fire_at) - "
+                                    "clock_timestamp())) FROM reports.schedule_progress");
+    return instant_before(wake_at, instant_add_ms(clock_now(), left_ms + 100));
+}
+
 static void test_live_firings_are_durable_soon_after_their_time_without_spinning(void **state)
 {
     (void)state;
@@ -53,19 +61,20 @@ static void test_live_firings_are_durable_soon_after_their_time_without_spinning
     struct planning_result r = {.wake_at = clock_now()};
     unsigned planned = 0;
     unsigned steps = 0;
-    instant end = instant_add_ms(clock_now(), 15000);
+    instant end = instant_add_ms(clock_now(), 30000);
     while (planned < 4 && instant_before(clock_now(), end)) {
         (void)poll(NULL, 0, instant_poll_timeout(clock_now(), r.wake_at));
         assert_int_equal(leader_step(&l, false, &r), STATUS_OK);
         planned += r.planned;
         steps++;
+        assert_true(r.more || wakes_in_time(r.wake_at));
     }
-    assert_int_equal(planned, 4);
+    assert_true(planned >= 4); /* more if the machine was busy for a second */
     assert_true(steps <= 30);
     assert_int_equal(fixture_count("SELECT count(*) FROM reports.occurrence WHERE cause = "
-                                   "'schedule' AND planned_at - scheduled_for BETWEEN '0' AND "
-                                   "interval '300 milliseconds'"),
-                     4);
+                                   "'schedule' AND planned_at BETWEEN scheduled_for AND "
+                                   "scheduled_for + interval '10 seconds'"),
+                     planned);
     leader_leave(&l);
 }
 
@@ -147,17 +156,23 @@ static void test_a_locked_row_is_skipped_without_spinning_and_planned_when_free(
     PQclear(PQexec(other, "BEGIN; SELECT FROM reports.schedule_progress WHERE schedule = 's25' "
                           "FOR UPDATE"));
     assert_int_equal(leader_settle(&l), 49);
+    /* It rests for a second each time. A busy machine may find the rest over already: again. */
     struct planning_result r;
-    assert_int_equal(leader_step(&l, false, &r), STATUS_OK);
-    assert_false(r.more);
-    int64_t ms = instant_ms_between(clock_now(), r.wake_at);
-    assert_true(ms > 20 && ms <= 1000);
+    bool calm = false;
+    for (int i = 0; i < 20 && !calm; i++) {
+        assert_int_equal(leader_step(&l, false, &r), STATUS_OK);
+        assert_false(r.more);
+        int64_t ms = instant_ms_between(clock_now(), r.wake_at);
+        assert_true(ms <= 1000);
+        calm = ms > 20;
+    }
+    assert_true(calm);
     assert_int_equal(
         fixture_count("SELECT count(*) FROM reports.occurrence WHERE schedule = 's25'"), 0);
     PQclear(PQexec(other, "COMMIT"));
     PQfinish(other);
     unsigned planned = 0;
-    instant end = instant_add_ms(clock_now(), 5000);
+    instant end = instant_add_ms(clock_now(), 15000);
     while (planned == 0 && instant_before(clock_now(), end)) {
         assert_int_equal(leader_step(&l, false, &r), STATUS_OK);
         planned += r.planned;
@@ -261,7 +276,7 @@ static void test_a_slow_row_is_found_rested_and_blamed_only_after_failing_alone(
         fixture_schedule(name, "cron", "0 0 * * *", "1 day", NULL);
     }
     make_culprit("s03", "PERFORM pg_sleep(30)");
-    (void)fixture_sql("ALTER ROLE report_scheduler IN DATABASE %s SET statement_timeout = '150ms'",
+    (void)fixture_sql("ALTER ROLE report_scheduler IN DATABASE %s SET statement_timeout = '500ms'",
                       PQdb(fixture_plan_super()));
     struct leader l = leader_make();
     leader_prepare(&l);

@@ -74,7 +74,7 @@ static void test_an_edit_whose_notification_was_lost_is_seen_before_the_next_fir
     fixture_schedule("ticking", "interval", "1 second", "10 milliseconds", NULL);
     struct leader l = leader_make();
     leader_prepare(&l);
-    assert_true(leader_step_until(&l, "SELECT count(*) >= 2 FROM reports.occurrence", "t", 10000));
+    assert_true(leader_step_until(&l, "SELECT count(*) >= 2 FROM reports.occurrence", "t", 30000));
     /* The backend that listens is gone when the edit is made; nobody tells the next connection. */
     (void)fixture_sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = "
                       "current_database() AND usename = 'report_scheduler'");
@@ -84,10 +84,10 @@ static void test_an_edit_whose_notification_was_lost_is_seen_before_the_next_fir
         (void)poll(NULL, 0, instant_poll_timeout(clock_now(), r.wake_at));
     }
     (void)fixture_sql("UPDATE reports.schedule SET paused = true");
-    assert_true(fixture_wait(pause_is_a_second_old, NULL, 10000));
+    assert_true(fixture_wait(pause_is_a_second_old, NULL, 30000));
     store_close(l.store);
     l.store = fixture_plan_store();
-    assert_true(leader_step_until(&l, "SELECT count(*) FROM reports.schedule_change", "0", 10000));
+    assert_true(leader_step_until(&l, "SELECT count(*) FROM reports.schedule_change", "0", 30000));
     assert_int_equal(leader_step(&l, false, &r), STATUS_OK);
     fixture_edit("ticking", "paused = false", "0 seconds");
     check_nothing_lost(&l, "ticking", 3); /* none ran in the pause, too */
@@ -105,7 +105,7 @@ static void test_an_edit_with_no_firing_and_no_notification_is_seen_by_the_slow_
     leader_prepare(&l);
     (void)leader_settle(&l);
     (void)fixture_sql("UPDATE reports.schedule SET rule = '0 0 2 1 *'");
-    assert_true(leader_step_until(&l, "SELECT count(*) FROM reports.schedule_change", "0", 5000));
+    assert_true(leader_step_until(&l, "SELECT count(*) FROM reports.schedule_change", "0", 20000));
     assert_int_equal(fixture_count("SELECT extract(day FROM next_nominal) FROM "
                                    "reports.schedule_progress"),
                      2);
@@ -129,7 +129,7 @@ static void test_two_people_editing_at_once_both_have_their_version_in_order(voi
     assert_true(leader_step_until(&l,
                                   "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type "
                                   "= 'Lock' AND datname = current_database()",
-                                  "1", 5000));
+                                  "1", 20000));
     PQclear(PQexec(other, "COMMIT"));
     PQclear(PQgetResult(third));
     PQfinish(third);
@@ -170,7 +170,7 @@ static void test_an_edit_between_reading_and_writing_a_batch_loses_nothing(void 
     pthread_t thread;
     void *ok = NULL;
     assert_int_equal(pthread_create(&thread, NULL, step_in_thread, &l), 0);
-    bool waits = fixture_wait(somebody_waits_for_a_lock, NULL, 2000);
+    bool waits = fixture_wait(somebody_waits_for_a_lock, NULL, 20000);
     fixture_edit("edited", "rule = '30 0 * * *'", "2 days");
     PQclear(PQexec(second, "COMMIT"));
     PQfinish(second);
@@ -207,8 +207,8 @@ test_a_schedule_that_is_locked_while_it_is_edited_is_left_out_and_lost_nothing(v
     PQfinish(second);
     assert_string_equal(
         fixture_sql("SELECT string_agg(DISTINCT schedule, ',') FROM reports.occurrence"), "other");
-    assert_true(leader_step_until(&l, "SELECT count(*) FROM reports.occurrence", "6", 10000));
-    assert_true(leader_step_until(&l, "SELECT count(*) FROM reports.schedule_change", "0", 10000));
+    assert_true(leader_step_until(&l, "SELECT count(*) FROM reports.occurrence", "6", 30000));
+    assert_true(leader_step_until(&l, "SELECT count(*) FROM reports.schedule_change", "0", 30000));
     check_nothing_lost(&l, "other", 3);
     check_nothing_lost(&l, "edited", 3);
     leader_leave(&l);

@@ -103,7 +103,7 @@ static void test_a_pause_of_a_year_costs_no_more_than_one_of_an_hour(void **stat
     leader_prepare(&l);
     instant begin = clock_now();
     (void)leader_settle(&l);
-    assert_true(instant_ms_between(begin, clock_now()) < 5000);
+    assert_true(instant_ms_between(begin, clock_now()) < 15000);
     assert_string_equal(
         fixture_sql("SELECT format('%%s %%s', count(*), sum(firings) = (SELECT count(*) FROM "
                     "generate_series(min(g.from_fire_at), max(g.to_fire_at), '1 minute'))) FROM "

@@ -14,6 +14,7 @@
 #include "fixture_verify.h"
 
 #define STORIES   20
+#define DELAYED   6
 #define EDITS_MAX 8
 #define SPAN_MIN  360 /* minutes ago that a story begins at most */
 
@@ -45,6 +46,7 @@ static const char *random_policy(void)
         "misfire = 'run_all', misfire_age = '2 hours'",
         "misfire = 'run_latest'",
         "misfire = 'skip'",
+        "misfire = 'coalesce'",
     };
     return policies[random_in(0, sizeof policies / sizeof policies[0] - 1)];
 }
@@ -137,6 +139,54 @@ static void test_no_story_of_edits_and_dying_leaders_loses_or_doubles_a_firing(v
     }
 }
 
+static const char *random_delay(void)
+{
+    static const char *const delays[] = {"jitter_s = 0", "jitter_s = 90", "jitter_s = 900",
+                                         "jitter_s = 3600"};
+    return delays[random_in(0, sizeof delays / sizeof delays[0] - 1)];
+}
+
+/* From the first firing to the last each one is there once, run or in a gap. */
+static void check_unbroken(int step_min)
+{
+    int64_t firings = fixture_count("SELECT (SELECT count(*) FROM reports.occurrence) + "
+                                    "(SELECT coalesce(sum(firings), 0) FROM reports.schedule_gap)");
+    int64_t steps = fixture_count(
+        "SELECT extract(epoch FROM max(k.at) - min(k.at))::bigint / 60 / %d + 1 FROM (SELECT "
+        "occurrence_key::timestamp FROM reports.occurrence UNION ALL SELECT from_key::timestamp "
+        "FROM reports.schedule_gap UNION ALL SELECT to_key::timestamp FROM reports.schedule_gap) "
+        "AS k (at)",
+        step_min);
+    assert_int_equal(firings, steps);
+}
+
+static void test_no_story_of_delays_loses_or_doubles_a_firing(void **state)
+{
+    (void)state;
+    for (int story = 0; story < DELAYED; story++) {
+        fixture_plan_clear();
+        int minutes = random_in(120, SPAN_MIN);
+        char ago[32];
+        (void)snprintf(ago, sizeof ago, "%d minutes", minutes);
+        fixture_schedule("story", "cron", "*/2 * * * *", ago, random_policy());
+        for (int i = random_in(2, EDITS_MAX); i > 0; i--) {
+            minutes = random_in(minutes * 2 / 3, minutes - 1);
+            (void)snprintf(ago, sizeof ago, "%d minutes %d seconds", minutes, random_in(0, 59));
+            story_edit(random_in(0, 3) > 0 ? random_delay() : random_policy(), ago);
+        }
+        for (int i = random_in(0, 2); i > 0; i--) {
+            lead_for_a_moment();
+        }
+        struct leader l = leader_make();
+        leader_prepare(&l);
+        (void)leader_settle(&l);
+        assert_string_equal(fixture_problem("story"), "");
+        check_unbroken(2);
+        leader_leave(&l);
+        assert_string_equal(fixture_verify(2), "");
+    }
+}
+
 /* An outage of an hour with one edit 40 minutes ago, and many within a moment a minute ago. */
 static void outage_with_edits(int many)
 {
@@ -181,6 +231,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_story_of_edits_and_dying_leaders_loses_or_doubles_a_firing),
+        cmocka_unit_test(test_no_story_of_delays_loses_or_doubles_a_firing),
         cmocka_unit_test(test_twenty_five_quick_edits_in_an_outage_run_no_more_than_misfire_max),
         cmocka_unit_test(test_more_edits_than_are_looked_at_run_fewer_and_the_gap_says_so),
     };

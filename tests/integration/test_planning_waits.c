@@ -98,7 +98,7 @@ static void test_an_edit_whose_open_job_is_held_stops_neither_other_edits_nor_fi
                                     "WHERE schedule = 'culprit'"),
                         "allow");
     PQfinish(other);
-    assert_true(steps_until(&l, changed, "", 5000));
+    assert_true(steps_until(&l, changed, "", 20000));
     assert_string_equal(fixture_sql("SELECT overlap FROM reports.job WHERE schedule = 'culprit'"),
                         "queue");
     leader_leave(&l);
@@ -115,7 +115,7 @@ static void test_an_edit_whose_change_row_is_held_stops_no_other(void **state)
     (void)leader_settle(&l);
     assert_string_equal(fixture_sql("%s", changed), "culprit");
     PQfinish(other);
-    assert_true(steps_until(&l, changed, "", 5000));
+    assert_true(steps_until(&l, changed, "", 20000));
     leader_leave(&l);
 }
 
@@ -167,7 +167,7 @@ static void test_a_successor_leads_although_an_edit_is_slow_to_take_in(void **st
     leader_prepare(&next);
     assert_true(steps_until(&next, changed, "culprit", 30000));
     assert_true(steps_until(&next, "SELECT count(*) FROM reports.occurrence WHERE schedule = 'new'",
-                            "1", 10000));
+                            "1", 30000));
     leader_leave(&next);
 }
 
@@ -243,7 +243,7 @@ static void test_a_schedule_that_cannot_be_planned_and_is_held_stops_no_other(vo
     assert_true(steps_until(&l,
                             "SELECT problem IS NOT NULL FROM reports.schedule_progress WHERE "
                             "schedule = 'culprit'",
-                            "t", 5000));
+                            "t", 20000));
     leader_leave(&l);
 }
 
@@ -253,14 +253,14 @@ static void test_rows_of_figures_that_are_held_do_not_stop_tending(void **state)
     struct leader l;
     leader_of_six(&l, 1000);
     (void)fixture_sql("UPDATE reports.queue SET max_outstanding = 100");
-    assert_true(steps_until(&l, "SELECT count(*) FROM reports.queue_load", "1", 10000));
+    assert_true(steps_until(&l, "SELECT count(*) FROM reports.queue_load", "1", 30000));
     (void)fixture_sql("UPDATE reports.job SET state = 'retry_wait', attempt = 1, run_after = "
                       "clock_timestamp()");
     PGconn *load = hold("SELECT FROM reports.queue_load FOR UPDATE");
     PGconn *pulse = hold("SELECT FROM reports.fence_pulse FOR UPDATE");
     assert_int_equal(leader_settle(&l), 0);
     assert_true(
-        steps_until(&l, "SELECT count(*) FROM reports.job WHERE state = 'queued'", "6", 8000));
+        steps_until(&l, "SELECT count(*) FROM reports.job WHERE state = 'queued'", "6", 20000));
     leader_leave(&l);
     l = leader_make();
     l.statement_ms = 1000;
@@ -268,6 +268,20 @@ static void test_rows_of_figures_that_are_held_do_not_stop_tending(void **state)
     PQfinish(load);
     PQfinish(pulse);
     leader_leave(&l);
+}
+
+/* A link out of a directory of time zones is refused. */
+static void file_copy(const char *from, const char *to)
+{
+    static char bytes[256 * 1024];
+    FILE *in = fopen(from, "rb");
+    FILE *out = fopen(to, "wb");
+    assert_true(in != NULL && out != NULL);
+    size_t n = fread(bytes, 1, sizeof bytes, in);
+    assert_true(n > 0 && n < sizeof bytes);
+    assert_int_equal(fwrite(bytes, 1, n, out), n);
+    assert_int_equal(fclose(in), 0);
+    assert_int_equal(fclose(out), 0);
 }
 
 /* A directory of time zones in which all but UTC are listed and not installed. */
@@ -283,7 +297,7 @@ static void zones_make(char directory[64])
         (void)snprintf(from, sizeof from, "%s/%s", usual != NULL ? usual : "/usr/share/zoneinfo",
                        names[i]);
         (void)snprintf(to, sizeof to, "%s/%s", directory, names[i]);
-        assert_int_equal(symlink(from, to), 0);
+        file_copy(from, to);
     }
 }
 
@@ -316,13 +330,13 @@ static void test_thousands_in_a_zone_that_cannot_be_read_stop_no_other(void **st
     l = leader_make();
     l.tz_directory = directory;
     leader_prepare(&l);
-    assert_true(steps_until(&l, "SELECT count(*) FROM reports.occurrence", "1", 10000));
+    assert_true(steps_until(&l, "SELECT count(*) FROM reports.occurrence", "1", 30000));
     assert_true(steps_as_woken(&l, 3500) <= 70); /* without a busy loop */
     /* Nor their edits; and it is no problem of the schedules, since another replica may plan them.
      */
     (void)fixture_sql("UPDATE reports.schedule SET priority = 1 WHERE name LIKE 'berlin%%'");
     fixture_schedule("utc2", "cron", "0 0 * * *", "1 day", NULL);
-    assert_true(steps_until(&l, "SELECT count(*) FROM reports.occurrence", "2", 10000));
+    assert_true(steps_until(&l, "SELECT count(*) FROM reports.occurrence", "2", 30000));
     assert_true(steps_as_woken(&l, 2500) <= 50);
     assert_int_equal(
         fixture_count("SELECT count(*) FROM reports.schedule_progress WHERE problem IS "

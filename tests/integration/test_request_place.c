@@ -21,9 +21,9 @@ static struct request_leader leader_of_main(void)
     struct request_leader leader = {.leads = false};
     struct error err = {.text = ""};
     size_t count = 0;
-    assert_int_equal(
-        request_leaders(store, scopes, 1, instant_add_ms(clock_now(), 5000), &leader, &count, &err),
-        STATUS_OK);
+    assert_int_equal(request_leaders(store, scopes, 1, instant_add_ms(clock_now(), 20000), &leader,
+                                     &count, &err),
+                     STATUS_OK);
     assert_int_equal(count, 1);
     return leader;
 }
@@ -35,7 +35,7 @@ static enum status located(const char *kind, const char *subject, struct request
     (void)snprintf(wish.id, sizeof wish.id, "%s", "aaaaaaaa-0000-4000-8000-000000000001");
     (void)snprintf(wish.kind, sizeof wish.kind, "%s", kind);
     (void)snprintf(wish.subject, sizeof wish.subject, "%s", subject);
-    return request_locate(store, &wish, instant_add_ms(clock_now(), 5000), ret_place, &err);
+    return request_locate(store, &wish, instant_add_ms(clock_now(), 20000), ret_place, &err);
 }
 
 static void beat_set(const char *ago)

@@ -31,7 +31,7 @@ static struct store_call call_of(struct leader *l)
 {
     return (struct store_call){.store = l->store,
                                .authority = &l->authority,
-                               .deadline = instant_add_ms(clock_now(), 5000)};
+                               .deadline = instant_add_ms(clock_now(), 20000)};
 }
 
 static void test_leader_forgets_the_old_in_bounded_rounds_while_it_plans(void **state)

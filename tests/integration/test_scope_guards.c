@@ -133,6 +133,19 @@ static void test_new_leader_whose_database_forgot_below_it_plans_nothing(void **
     replica_stop(&b);
 }
 
+/* The same below one that has nothing to plan: it tends jobs, and asks then. */
+static void test_leader_without_firings_whose_database_forgot_below_it_is_held(void **state)
+{
+    (void)state;
+    const struct places usual = {0};
+    replica_start(&a, "a", &usual);
+    assert_true(in_state(&a, LIFECYCLE_ACTIVE, SOON_MS));
+    is_held_with_nothing_planned_again();
+    test_run(db.connection, "SELECT reports.lift_hold(id) FROM reports.v_hold");
+    assert_true(in_state(&a, LIFECYCLE_ACTIVE, SOON_MS));
+    replica_stop(&a);
+}
+
 /* As if the ensemble had been restored: what was in use is far above what it gives now. */
 static void test_number_below_one_that_was_in_use_is_held_without_a_node_until_rebased(void **state)
 {
@@ -271,6 +284,7 @@ int main(void)
         whole(test_leader_establishes_again_when_the_server_is_another),
         whole(test_leader_whose_database_forgot_below_it_is_held),
         whole(test_new_leader_whose_database_forgot_below_it_plans_nothing),
+        whole(test_leader_without_firings_whose_database_forgot_below_it_is_held),
         whole(test_second_installation_on_one_root_makes_no_node_and_says_so),
         /* Last: they make higher incarnations. */
         whole(test_number_below_one_that_was_in_use_is_held_without_a_node_until_rebased),

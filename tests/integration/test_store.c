@@ -131,22 +131,36 @@ static void test_another_cluster_with_the_same_installation_is_refused_as_a_copy
     check_refused(db.scheduler, &identity, "a copy?");
 }
 
+/* The server ends no statement of it before a minute has passed: only we do. */
+static struct store *open_without_haste(void)
+{
+    char sql[256];
+    static const char *const times[] = {"60s", "3s"};
+    struct store *store = NULL;
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
+        (void)snprintf(sql, sizeof sql,
+                       "ALTER ROLE report_scheduler IN DATABASE %s SET statement_timeout = '%s'",
+                       db.name, times[i]);
+        test_run(db.connection, sql);
+        store = store == NULL ? open_as_scheduler(db.scheduler, NULL) : store;
+    }
+    return store;
+}
+
 static void test_deadline_cancels_the_statement_and_breaks_the_connection(void **state)
 {
     (void)state;
-    struct store *store = open_as_scheduler(db.scheduler, NULL);
+    struct store *store = open_without_haste();
     struct error err = {.text = ""};
     PGresult *r = NULL;
-    instant begun = clock_now();
-    assert_int_equal(store_pg_query(store, "SELECT pg_sleep(2.5)", 0, NULL,
-                                    instant_add_ms(begun, 200), &r, &err),
+    assert_int_equal(store_pg_query(store, "SELECT pg_sleep(60)", 0, NULL,
+                                    instant_add_ms(clock_now(), 200), &r, &err),
                      STATUS_TIMEOUT);
     assert_true(store_is_broken(store));
-    assert_true(instant_ms_between(begun, clock_now()) < 2000);
     assert_true(test_wait_text(db.connection,
                                "SELECT count(*) FROM pg_stat_activity WHERE application_name = "
                                "'test-store' AND state = 'active'",
-                               "0", 5000));
+                               "0", 20000));
     store_close(store);
 }
 
@@ -156,7 +170,7 @@ static void *cancel_soon(void *store)
     (void)test_wait_text(db.connection,
                          "SELECT count(*) FROM pg_stat_activity WHERE application_name = "
                          "'test-store' AND state = 'active'",
-                         "1", 5000);
+                         "1", 20000);
     store_cancel(store);
     return NULL;
 }
@@ -164,12 +178,12 @@ static void *cancel_soon(void *store)
 static void test_another_thread_can_cancel_and_the_connection_lives_on(void **state)
 {
     (void)state;
-    struct store *store = open_as_scheduler(db.scheduler, NULL);
+    struct store *store = open_without_haste();
     struct error err = {.text = ""};
     PGresult *r = NULL;
     pthread_t other;
     assert_int_equal(pthread_create(&other, NULL, cancel_soon, store), 0);
-    assert_int_equal(store_pg_query(store, "SELECT pg_sleep(2.5)", 0, NULL, soon(), &r, &err),
+    assert_int_equal(store_pg_query(store, "SELECT pg_sleep(60)", 0, NULL, soon(), &r, &err),
                      STATUS_TIMEOUT);
     (void)pthread_join(other, NULL);
     assert_string_equal(err.code, "57014");

@@ -369,6 +369,31 @@ static void test_jobs_attempts_and_files_that_do_not_fit_are_found(void **state)
     assert_non_null(strstr(found, "has no occurrence"));
 }
 
+static void
+test_an_occurrence_that_was_deleted_and_run_again_by_hand_is_worth_a_look_only(void **state)
+{
+    (void)state;
+    ten_days();
+    (void)fixture_sql("CREATE TABLE public.gone AS SELECT * FROM reports.occurrence WHERE " DAY(4));
+    (void)fixture_sql("DELETE FROM reports.occurrence WHERE " DAY(4));
+    assert_non_null(strstr(fixture_verify(20), "has no occurrence"));
+    (void)fixture_sql(
+        "INSERT INTO reports.job SELECT (jsonb_populate_record(j, jsonb_build_object("
+        "'id', gen_random_uuid(), 'state', 'queued', 'attempt', 0, 'claimed_at', NULL,"
+        " 'finished_at', NULL))).* FROM reports.job j JOIN public.gone g ON g.job_id"
+        " = j.id");
+    (void)fixture_sql("INSERT INTO reports.occurrence OVERRIDING SYSTEM VALUE SELECT"
+                      " (jsonb_populate_record(g, jsonb_build_object('cause', 'manual', 'job_id',"
+                      " (SELECT j.id FROM reports.job j WHERE j.schedule = g.schedule AND"
+                      " j.occurrence_key = g.occurrence_key AND j.id <> g.job_id)))).* FROM"
+                      " public.gone g");
+    const char *found = fixture_verify(20);
+    assert_non_null(strstr(found, " left 1: job "));
+    assert_non_null(strstr(found, "its key was run again by hand, as job "));
+    assert_null(strstr(found, "wrong "));
+    (void)fixture_sql("DROP TABLE public.gone");
+}
+
 static void test_progress_that_would_pass_something_over_is_found(void **state)
 {
     (void)state;
@@ -446,6 +471,8 @@ int main(void)
         cmocka_unit_test(test_a_gap_that_was_touched_is_found),
         cmocka_unit_test(test_a_firing_with_an_occurrence_and_a_gap_has_both),
         cmocka_unit_test(test_jobs_attempts_and_files_that_do_not_fit_are_found),
+        cmocka_unit_test(
+            test_an_occurrence_that_was_deleted_and_run_again_by_hand_is_worth_a_look_only),
         cmocka_unit_test(test_progress_that_would_pass_something_over_is_found),
         cmocka_unit_test(test_a_version_that_began_too_late_is_found),
         cmocka_unit_test(test_a_schedule_that_fires_each_second_is_read_in_slices),

@@ -60,6 +60,23 @@ SELECT results_eq($$SELECT c.job_id = j.id, c.attempt, c.scope, c.schedule, c.oc
                   'a claim brings all that is needed to run; the schedule''s parameters override the report''s');
 SELECT results_eq($$SELECT occurrence_key FROM reports.claims_of(pg_temp.w(1)) ORDER BY 1$$, $$SELECT unnest('{a,b,c,d,e,fast}'::text[])$$, 'after a lost answer a worker finds all it holds');
 SELECT is((SELECT string_agg(DISTINCT occurrence_key, '') FROM reports.claims_of(pg_temp.w(2))), 'taken', 'and nothing of another''s');
+CREATE FUNCTION pg_temp.tokens_under_hold(p_scope text, p_queue text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    stands bigint := reports.raise_hold(p_scope, p_queue, 'a dump was restored');
+    keys text;
+BEGIN
+    SELECT string_agg(c.occurrence_key, ' ' ORDER BY c.occurrence_key) INTO keys FROM reports.claims_of(pg_temp.w(1)) c WHERE c.token IS NOT NULL;
+    IF (SELECT count(*) FROM reports.claims_of(pg_temp.w(1))) <> 6 THEN
+        RAISE 'not all are told';
+    END IF;
+    DELETE FROM reports.hold WHERE id = stands;
+    RETURN keys;
+END
+$$;
+SELECT is(pg_temp.tokens_under_hold('tap', NULL), NULL, 'under a hold of the scope none can be adopted: they are told without their tokens');
+SELECT is(pg_temp.tokens_under_hold(NULL, NULL), NULL, 'nor under one of the installation');
+SELECT is(pg_temp.tokens_under_hold(NULL, 'fast'), 'a b c d e', 'under one of a queue, those of other queues');
+SELECT ok(bool_and(c.token = j.attempt_token), 'when it is lifted all have theirs again') FROM reports.claims_of(pg_temp.w(1)) c JOIN reports.job j ON j.id = c.job_id;
 DELETE FROM reports.schedule WHERE name = 'jobs';
 DELETE FROM reports.report WHERE name = 'nothing';
 SELECT ok(kind IS NULL AND parameters = '{"b": 2, "c": 2}', 'a job whose report is gone is found too, without a kind') FROM reports.claims_of(pg_temp.w(1)) WHERE occurrence_key = 'e';
@@ -128,6 +145,16 @@ SELECT is(pg_temp.renewed(), 'a b', 'none of them was renewed');
 SELECT is(pg_temp.beat('a a c c'), 'a, c', 'a pair is renewed once');
 SELECT is((SELECT count(*) FROM reports.heartbeat(pg_temp.w(1), '{}', '{}')), 0::bigint, 'a worker without jobs beats too');
 SELECT lives_ok($$SELECT reports.heartbeat(pg_temp.w(2), '{}', '{}')$$, 'and so does a draining one');
+
+-- The clock is 20 s behind, and the leader has not seen it yet: it may be right again before it looks.
+UPDATE reports.fence_pulse SET beat_at = clock_timestamp() + interval '20 s' WHERE scope = 'tap';
+SELECT pg_temp.add_job('behind') AS behind \gset
+SELECT is((SELECT count(*) FROM reports.claim_ids(pg_temp.w(1), '{default}', ARRAY[:'behind'::uuid])), 1::bigint, 'a job is claimed while the clock is behind');
+SELECT ok(lease_until - clock_timestamp() BETWEEN '75 s' AND '80 s', 'for a lease from the leader''s last sign of life') FROM reports.job WHERE id = :'behind';
+UPDATE reports.job SET lease_until = clock_timestamp() WHERE id = :'behind';
+SELECT is((SELECT count(*) FROM reports.heartbeat(pg_temp.w(1), ARRAY[:'behind'::uuid], ARRAY[(SELECT attempt_token FROM reports.job WHERE id = :'behind')])), 1::bigint, 'and renewed');
+SELECT ok(lease_until - clock_timestamp() BETWEEN '75 s' AND '80 s', 'by the same') FROM reports.job WHERE id = :'behind';
+UPDATE reports.fence_pulse SET beat_at = clock_timestamp() WHERE scope = 'tap';
 
 -- A lease that is shortened (or lengthened) while workers run is not theirs: they renew by what they agreed to.
 SELECT pg_temp.add_worker() AS settled \gset

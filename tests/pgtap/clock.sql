@@ -111,7 +111,8 @@ SELECT is(pg_temp.holds() || ' of ' || (SELECT count(*) FROM reports.hold), 'clo
 SELECT is(pg_temp.brings('a', 'A', 237), 'noted held', 'and what was consistent before counts no more');
 -- Above five minutes the clock must be right, too.
 SELECT pg_temp.stepped(7200), pg_temp.was('a', 'A', 10, 125), pg_temp.was('a', 'A', 5, 130);
-SELECT is(pg_temp.brings('a', 'A', 135), 'noted held', 'two hours forward: one machine that does not know whether it is synchronised is not enough');
+SELECT is(pg_temp.brings('a', 'A', 135, 0, NULL), 'noted held', 'two hours forward: one machine that does not know whether it is synchronised is not enough');
+SELECT is(pg_temp.brings('a', 'A', 136, 0, false), 'noted held', 'nor is one that knows it is not');
 SELECT is(pg_temp.brings('a', 'A', 137, 0, true), 'noted lifted', 'one whose kernel says that it is confirms the clock');
 SELECT pg_temp.stepped(7200), pg_temp.was('a', 'A', 10, 125), pg_temp.was('a', 'A', 5, 130), pg_temp.brings('b', 'A', 600);
 SELECT is(pg_temp.brings('a', 'A', 135), 'noted held', 'two replicas of one machine are one');

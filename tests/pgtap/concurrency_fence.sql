@@ -108,6 +108,30 @@ SELECT is(pg_temp.run('d', pg_temp.establish(15)), 'established', 'establish tak
 SELECT is(pg_temp.receive(name), 'DO', format('writer %s is refused and ends', name)) FROM pid WHERE name LIKE 'w_';
 SELECT is((SELECT count(*) FROM reports.fence_rejection WHERE scope = 'conc' AND operation = 'register_backend' AND stored_generation = 15), 4::bigint, 'each at its next write');
 
+-- A rebase waits for who writes, and not for ever.
+CREATE FUNCTION pg_temp.refusal(p_sql text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    message text;
+    remedy text;
+BEGIN
+    EXECUTE p_sql;
+    RETURN 'done';
+EXCEPTION WHEN OTHERS THEN
+    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, remedy = PG_EXCEPTION_HINT;
+    RETURN format('%s %s (%s)', SQLSTATE, message, remedy);
+END
+$$;
+SELECT is(pg_temp.run('d', 'BEGIN'), 'done', '(d begins)');
+SELECT is(pg_temp.run('d', format('SELECT reports.mark_problem(%s, ''nothing'', 1, ''x'')', pg_temp.as(15))), 'changed', '(d holds the scope''s locks)');
+BEGIN;
+SELECT is(verdict, 'unknown', '(a candidate sees a rebuilt ensemble)') FROM reports.ensemble_meet('conc-2', 'b');
+ALTER FUNCTION reports.rebase SET lock_timeout = '100ms';
+SELECT is(pg_temp.refusal($$SELECT reports.rebase('conc-2', 'rebuilt', true)$$),
+          format('55P03 scope "conc" is held by backend %s (conc-d): nothing was changed (Repeat it; if that goes on, end that session: SELECT pg_terminate_backend(PID).)', pg_temp.pid('d')),
+          'one that does not get a scope says which, and who has it');
+ROLLBACK;
+SELECT is(pg_temp.run('d', 'COMMIT'), 'done', '(d commits)');
+
 SELECT * FROM finish();
 SELECT dblink_disconnect(name) FROM pid WHERE name = ANY (dblink_get_connections());
 CALL pg_temp.sweep();

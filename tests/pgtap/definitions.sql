@@ -18,20 +18,42 @@ $$;
 SELECT is(pg_temp.with(t.col, t.value),
           format('0A000 schedule "s": %s = %L is not supported yet (Write %s = %s.)', t.col, t.value, t.col, t.allowed),
           format('%s = %L is refused as not yet, with the value to write', t.col, t.value))
-  FROM (VALUES ('dst_gap', 'skip', '''auto'''),
-               ('dst_overlap', 'both', '''auto'''),
-               ('calendar', 'target2', 'NULL'),
+  FROM (VALUES ('calendar', 'target2', 'NULL'),
                ('nonbusiness', 'skip', '''run'''),
-               ('business_date', 'previous_business_day', '''run_date'''),
-               ('jitter_s', '30', '''0''')) AS t (col, value, allowed);
+               ('business_date', 'previous_business_day', '''run_date''')) AS t (col, value, allowed);
 SELECT is(pg_temp.with(t.col, NULL), format('0A000 schedule "s": %s = NULL is not supported yet (Write %s = %s.)', t.col, t.col, t.allowed),
           format('%s = NULL is no way round', t.col))
-  FROM (VALUES ('dst_gap', '''auto'''), ('jitter_s', '''0''')) AS t (col, allowed);
+  FROM (VALUES ('nonbusiness', '''run'''), ('business_date', '''run_date''')) AS t (col, allowed);
+-- Policies that are.
+SELECT is(pg_temp.with(t.col, t.value), 'not refused', format('%s = %s passes', t.col, t.value))
+  FROM (VALUES ('dst_gap', 'auto'), ('dst_gap', 'after'), ('dst_gap', 'shift'), ('dst_gap', 'skip'), ('dst_overlap', 'auto'), ('dst_overlap', 'first'),
+               ('dst_overlap', 'second'), ('dst_overlap', 'both'), ('jitter_s', '0'), ('jitter_s', '3600'), ('dialect', 'std')) AS t (col, value);
+SELECT is(pg_temp.with(t.col, t.value), format('23514 schedule "s": %s cannot be %L (Write %s.)', t.col, t.value, t.write), format('%s = %s is refused', t.col, t.value))
+  FROM (VALUES ('dst_gap', 'first', '''auto'', ''after'', ''shift'' or ''skip'''), ('dst_overlap', 'skip', '''auto'', ''first'', ''second'' or ''both'''),
+               ('jitter_s', '-1', 'a number of seconds from 0 to 3600'), ('jitter_s', '3601', 'a number of seconds from 0 to 3600'),
+               ('dialect', 'vixie', '''std'' or ''quartz''')) AS t (col, value, write);
+SELECT is(pg_temp.refusal(format('INSERT INTO reports.schedule (name, scope, report, kind, rule, %I) VALUES (''s'', ''tap'', ''nothing'', ''interval'', ''1 day'', %L)', t.col, t.value)),
+          format('23514 schedule "s": %s is for %s only, and its kind is ''interval'' (Write %s = %s.)', t.col, t.kinds, t.col, t.allowed),
+          format('%s cannot belong to an interval', t.col))
+  FROM (VALUES ('dst_gap', 'skip', 'cron and rrule', '''auto'''), ('dst_overlap', 'both', 'cron and rrule', '''auto'''), ('dialect', 'quartz', 'cron', '''std'''),
+               ('start_local', '2030-01-01', 'rrule', 'NULL'), ('exdates', '{2030-01-01}', 'rrule', 'NULL'), ('rdates', '{}', 'rrule', 'NULL')) AS t (col, value, kinds, allowed);
+-- Recurrence rules.
+CREATE FUNCTION pg_temp.rrule(p_rule text, p_start text DEFAULT '2030-04-12 06:00', p_exdates text DEFAULT NULL, p_rdates text DEFAULT NULL) RETURNS text LANGUAGE sql AS $$
+    SELECT pg_temp.refusal(format('INSERT INTO reports.schedule (name, scope, report, kind, rule, start_local, exdates, rdates)
+                                   VALUES (''s'', ''tap'', ''nothing'', ''rrule'', %L, %L, %L, %L)', p_rule, p_start, p_exdates, p_rdates))
+$$;
+SELECT is(pg_temp.rrule('FREQ=WEEKLY;INTERVAL=2;BYDAY=MO'), 'not refused', 'a recurrence rule passes');
+SELECT is(pg_temp.rrule('freq=daily;until=20301231T235959Z', '2030-04-12 06:00:30', '{2030-04-13 06:00:30}', '{2030-05-01 12:00,2030-05-02}'), 'not refused', 'with dates, in either case');
+SELECT is(pg_temp.rrule(r), format('22023 schedule "s": %L is not a recurrence rule (Write it as in RFC 5545 without blanks, e.g. FREQ=WEEKLY;INTERVAL=2;BYDAY=MO.)', r), format('rrule %L is none', r))
+  FROM unnest(ARRAY['every monday', 'INTERVAL=2', 'FREQ=DAILY; COUNT=2', '0 6 * * *']) r;
+SELECT is(pg_temp.rrule('FREQ=DAILY', NULL), '23514 schedule "s": a recurrence rule needs start_local (Write the local time of its first firing, e.g. 2030-04-12T06:00:00.)', 'a start is needed');
+SELECT is(pg_temp.rrule('FREQ=DAILY', '2030-04-12', d), format('23514 schedule "s": exdates has %s, which is not a local time in whole seconds (Write YYYY-MM-DDTHH:MM:SS, e.g. {2030-04-12T06:00:00}.)', w), 'exdates cannot have ' || w)
+  FROM (VALUES ('{infinity}', '''infinity'''), ('{NULL}', 'NULL'), ('{2030-04-12 06:00:00.5}', '''2030-04-12 06:00:00.5'''), ('{"0044-03-15 00:00:00 BC"}', '''0044-03-15 00:00:00 BC''')) AS t (d, w);
+SELECT is(pg_temp.rrule('FREQ=DAILY', '2030-04-12', NULL, (SELECT array_agg('2030-04-12'::timestamp + n * interval '1 day')::text FROM generate_series(0, 1000) n)),
+          '23514 schedule "s": rdates has 1001 local times (Write a list of at most 1000.)', 'more than 1000 dates are refused');
+SELECT matches(pg_temp.rrule('FREQ=DAILY', 'infinity'), '^23514 schedule "s": start_local has ''infinity''', 'a start must be a time');
 SELECT is(pg_temp.with('overlap', o), 'not refused', format('overlap %s passes', o)) FROM unnest('{allow,forbid,queue,replace}'::text[]) o;
 SELECT is(pg_temp.with('overlap', 'sometimes'), '23514 schedule "s": overlap cannot be ''sometimes'' (Write ''allow'', ''forbid'', ''queue'' or ''replace''.)', 'another overlap policy is refused');
-SELECT is(pg_temp.rule('rrule', 'FREQ=DAILY'),
-          '0A000 schedule "s": kind ''rrule'' is not supported yet (Write kind = ''cron'', ''interval'' or ''once''.)',
-          'kind rrule is refused as not yet');
 SELECT is(pg_temp.refusal($$INSERT INTO reports.queue (name, max_outstanding) VALUES ('q', 5)$$), 'not refused', 'a queue may have a bound');
 SELECT matches(pg_temp.refusal($$INSERT INTO reports.queue (name, max_outstanding) VALUES ('q', 0)$$), '^23514 queue "q": max_outstanding cannot be ''0'' \(Write ', 'a bound of nothing is refused');
 SELECT is(pg_temp.refusal($$INSERT INTO reports.report (name, kind) VALUES ('r', 'http')$$),
@@ -48,9 +70,11 @@ SELECT is(pg_temp.refusal($$UPDATE reports.report SET kind = 'http' WHERE name =
 -- Rules.
 SELECT is(pg_temp.rule('cron', t.rule), t.refusal, format('cron rule %L: %s', t.rule, t.what))
   FROM (VALUES ('0 6 * *', 'four fields are refused',
-                '22023 schedule "s": a cron rule has five fields (minute hour day month weekday), ''0 6 * *'' has 4 (Example: 30 6 * * 1-5 is 06:30 from Monday to Friday.)'),
-               ('0 0 6 * * *', 'a seconds field is refused',
-                '22023 schedule "s": a cron rule has five fields (minute hour day month weekday), ''0 0 6 * * *'' has 6 (Example: 30 6 * * 1-5 is 06:30 from Monday to Friday.)'),
+                '22023 schedule "s": a cron rule has five fields (minute hour day month weekday), six with seconds first or seven with the year last, ''0 6 * *'' has 4 (Example: 30 6 * * 1-5 is 06:30 from Monday to Friday.)'),
+               ('30 0 6 * * *', 'a seconds field passes', 'not refused'),
+               ('30 0 6 * * * 2030-2035', 'a year passes', 'not refused'),
+               ('0 0 6 * * * 2030 UTC', 'eight fields are refused',
+                '22023 schedule "s": a cron rule has five fields (minute hour day month weekday), six with seconds first or seven with the year last, ''0 0 6 * * * 2030 UTC'' has 8 (Example: 30 6 * * 1-5 is 06:30 from Monday to Friday.)'),
                ('0 6 * * mon;drop', 'strange characters are refused',
                 '22023 schedule "s": cron rule ''0 6 * * mon;drop'' has characters that cannot stand in one (Example: 30 6 * * 1-5 is 06:30 from Monday to Friday.)'),
                ('@reboot', 'an unknown nickname is refused',
@@ -59,10 +83,11 @@ SELECT is(pg_temp.rule('cron', t.rule), t.refusal, format('cron rule %L: %s', t.
                 '22023 schedule "s": unknown cron nickname ''@Daily'' (Write @hourly, @daily, @weekly, @monthly or @yearly in lower case, or five fields.)'),
                ('*/15 0-6,22 1 jan-mar MON', 'lists, ranges, steps and names pass', 'not refused')) AS t (rule, what, refusal);
 SELECT is(pg_temp.rule('cron', t.rule),
-          format('22023 schedule "s": %s of cron rule %L is not within %s (The fields are minute hour day month weekday: 30 6 * * 1-5 is 06:30 from Monday to Friday.)', t.number, t.rule, t.bounds),
+          format('22023 schedule "s": %s of cron rule %L is not within %s (The fields are [second] minute hour day month weekday [year]: 30 6 * * 1-5 is 06:30 from Monday to Friday.)', t.number, t.rule, t.bounds),
           format('cron rule %L names a %s that there is not', t.rule, t.number))
   FROM (VALUES ('61 * * * *', 'minute 61', '0 to 59'), ('0 24 * * *', 'hour 24', '0 to 23'), ('0 6 0 * *', 'day 0', '1 to 31'), ('0 6 1-32 * *', 'day 32', '1 to 31'),
-               ('0 6 * 13 *', 'month 13', '1 to 12'), ('0 6 * * 1,8', 'weekday 8', '0 to 7'), ('99999999999999999999 * * * *', 'minute 99999999999999999999', '0 to 59')) AS t (rule, number, bounds);
+               ('60 0 6 * * *', 'second 60', '0 to 59'), ('0 60 6 * * *', 'minute 60', '0 to 59'), ('0 0 6 * * 1,8', 'weekday 8', '0 to 7'),
+               ('0 0 6 * * * 1969', 'year 1969', '1970 to 2199'), ('0 6 * 13 *', 'month 13', '1 to 12'), ('0 6 * * 1,8', 'weekday 8', '0 to 7'), ('99999999999999999999 * * * *', 'minute 99999999999999999999', '0 to 59')) AS t (rule, number, bounds);
 SELECT is(pg_temp.rule('cron', r), 'not refused', format('cron rule %L is not refused for its numbers', r))
   FROM unnest('{0 0 1 1 0,59 23 31 12 7,*/15 8-18/2 1-31 JAN-DEC MON-FRI,0 6 * * 5#2,0 6 L-3 * *,0 6 15W * *}'::text[]) r;
 SELECT is(pg_temp.rule('cron', '@' || n), 'not refused', format('@%s passes', n))
@@ -91,11 +116,20 @@ SELECT is(pg_temp.rule('once', t.rule), t.refusal, format('once %L: %s', t.rule,
                ('2030-04-12 06:00:30+02:00', 'seconds and an offset pass', 'not refused'),
                ('2030-04-12T06:00Z', 'Z passes', 'not refused')) AS t (rule, what, refusal);
 SELECT is(pg_temp.rule('weekly', 'monday'),
-          '23514 schedule "s": kind cannot be ''weekly'' (Write ''cron'', ''interval'' or ''once''.)',
+          '23514 schedule "s": kind cannot be ''weekly'' (Write ''cron'', ''rrule'', ''interval'' or ''once''.)',
           'an unknown kind is refused as that, not as a bad time');
 SELECT matches(pg_temp.rule(NULL, '0 6 * * *'), '^23502 null value in column "kind"', 'a missing kind is refused as that');
 SELECT matches(pg_temp.rule('cron', NULL), '^23502 null value in column "rule"', 'a missing rule is refused as that');
 SELECT matches(pg_temp.rule('cron', repeat('0,', 300) || '0 * * * *'), '^23514 schedule "s": rule cannot be .* \(A rule has 1 to 512 bytes; ', 'a rule longer than 512 bytes is refused');
+
+-- The dialect of Quartz.
+CREATE FUNCTION pg_temp.quartz(p_rule text) RETURNS text LANGUAGE sql AS $$
+    SELECT pg_temp.refusal(format('INSERT INTO reports.schedule (name, scope, report, kind, rule, dialect) VALUES (''s'', ''tap'', ''nothing'', ''cron'', %L, ''quartz'')', p_rule))
+$$;
+SELECT is(pg_temp.quartz(r), 'not refused', format('quartz rule %L passes', r)) FROM unnest('{0 30 6 ? * MON-FRI,0 0/5 8-17 ? * 2-6 2030,0 0 22-2 L * ?}'::text[]) r;
+SELECT is(pg_temp.quartz('30 6 * * 1-5'),
+          '22023 schedule "s": a quartz rule has six or seven fields (second minute hour day month weekday [year]), ''30 6 * * 1-5'' has 5 (Example: 0 30 6 ? * MON-FRI is 06:30 from Monday to Friday. With five fields write dialect = ''std''.)',
+          'a rule of five fields is not of that dialect');
 
 -- Time zones.
 SELECT is(pg_temp.with('time_zone', z), format('22023 schedule "s": unknown time zone %L (Write an IANA name such as Europe/Berlin or UTC.)', z),
@@ -177,8 +211,8 @@ DELETE FROM reports.schedule WHERE name = 'gone';
 SELECT is(pg_temp.refusal($$INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES ('gone', 'main', 'nothing', 'cron', '@daily')$$),
           '22023 schedule "gone": this name belongs to scope "tap" for ever, also after its deletion (Choose another name for a schedule in scope "main".)', 'nor by deleting and inserting it');
 SELECT is(pg_temp.refusal($$INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES ('gone', 'tap', 'nothing', 'cron', '@daily')$$), 'not refused', 'in its scope the name goes on');
-SELECT is(pg_temp.refusal($$UPDATE reports.schedule SET jitter_s = 30 WHERE name = 'user'$$),
-          '0A000 schedule "user": jitter_s = ''30'' is not supported yet (Write jitter_s = ''0''.)', 'an UPDATE is judged like an INSERT: schedule');
+SELECT is(pg_temp.refusal($$UPDATE reports.schedule SET nonbusiness = 'skip' WHERE name = 'user'$$),
+          '0A000 schedule "user": nonbusiness = ''skip'' is not supported yet (Write nonbusiness = ''run''.)', 'an UPDATE is judged like an INSERT: schedule');
 INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES ('every', 'tap', 'nothing', 'interval', '15 minutes');
 SELECT ok(anchor BETWEEN now() - interval '1 min' AND clock_timestamp(), 'an interval counts from its creation unless told otherwise') FROM reports.schedule WHERE name = 'every';
 SELECT is(extract(microsecond FROM anchor) % 1000000, 0::numeric, 'the anchor is a whole second') FROM reports.schedule WHERE name = 'every';
@@ -216,11 +250,11 @@ SELECT is(pg_temp.refusal($$UPDATE reports.schedule SET time_zone = 'America/New
 
 -- Calendars.
 INSERT INTO reports.calendar (name) VALUES ('de');
-INSERT INTO reports.calendar_day (calendar, day, business) VALUES ('de', '2030-12-25', false);
+INSERT INTO reports.calendar_day (calendar, day) VALUES ('de', '2030-12-25');
 SELECT matches(pg_temp.refusal(format('INSERT INTO reports.calendar (name, weekend_days) VALUES (''c'', %L)', d)), '^23514 calendar "c": weekend_days cannot be .* \(Write at most six ', format('weekend %s is refused', d))
   FROM unnest(ARRAY['{0}', '{8}', '{NULL}', '{1,2,3,4,5,6,7}']) d;
-SELECT matches(pg_temp.refusal($$INSERT INTO reports.calendar_day (calendar, day, business) VALUES ('de', '2030-12-25', true)$$), '^23505 ', 'a day is said once');
-SELECT matches(pg_temp.refusal($$INSERT INTO reports.calendar_day (calendar, day, business) VALUES ('fr', '2030-12-25', true)$$), '^23503 ', 'a day needs its calendar');
+SELECT matches(pg_temp.refusal($$INSERT INTO reports.calendar_day (calendar, day, kind) VALUES ('de', '2030-12-25', 'working')$$), '^23505 ', 'a day is said once');
+SELECT matches(pg_temp.refusal($$INSERT INTO reports.calendar_day (calendar, day) VALUES ('fr', '2030-12-25')$$), '^23503 ', 'a day needs its calendar');
 DELETE FROM reports.calendar WHERE name = 'de';
 SELECT is_empty($$SELECT FROM reports.calendar_day WHERE calendar = 'de'$$, 'a calendar takes its days with it');
 

@@ -109,7 +109,7 @@ SELECT ok(NOT reports.is_held('f') AND NOT reports.is_held('main'), 'the remedy 
 SELECT is(lifted_by, session_user::text, 'and says by whom') FROM reports.hold WHERE reason = 'all';
 INSERT INTO reports.hold (reason) VALUES ('all');
 
--- The pulse: only silence longer than a lease, and a step of the clock, postpone reaping.
+-- The pulse: only a long silence and a step of the clock postpone reaping. A lease of 60 s, a grace of 5 s.
 CREATE FUNCTION pg_temp.beat_after(p_silence interval, p_stepped boolean DEFAULT false) RETURNS interval LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE reports.fence_pulse SET beat_at = clock_timestamp() - p_silence, reap_not_before = '2000-01-01' WHERE scope = 'f';
@@ -117,11 +117,11 @@ BEGIN
     RETURN (SELECT greatest(reap_not_before - clock_timestamp(), '0') FROM reports.fence_pulse WHERE scope = 'f');
 END
 $$;
-SELECT is(pg_temp.beat_after('59 s'), '0', 'a beat after less than a lease postpones nothing');
-SELECT ok(pg_temp.beat_after('61 s') BETWEEN '59 s' AND '60 s', 'a beat after more than a lease gives workers one lease');
+SELECT is(pg_temp.beat_after('19 s'), '0', 'a beat after less than a quarter of a lease and the grace postpones nothing');
+SELECT ok(pg_temp.beat_after('21 s') BETWEEN '59 s' AND '60 s', 'a beat after more gives workers one lease');
 SELECT ok(pg_temp.beat_after('2 s', true) BETWEEN '59 s' AND '60 s', 'and so does one that finds the clock stepped');
-SELECT is(pg_temp.beat_after('29 s', NULL), '0', 'where that is not known, a beat after less than half a lease postpones nothing');
-SELECT ok(pg_temp.beat_after('31 s', NULL) BETWEEN '59 s' AND '60 s', 'but one after more: the silence may be a step in part');
+SELECT is(pg_temp.beat_after('9 s', NULL), '0', 'where that is not known, a beat after less than half of it postpones nothing');
+SELECT ok(pg_temp.beat_after('11 s', NULL) BETWEEN '59 s' AND '60 s', 'but one after more: the silence may be a step, and a new leader beats so twice');
 UPDATE reports.fence_pulse SET beat_at = '-infinity', reap_not_before = '-infinity' WHERE scope = 'f';
 SELECT lives_ok($$SELECT reports.beat('f')$$, 'the very first beat is none after for ever');
 UPDATE reports.fence_pulse SET beat_at = clock_timestamp() + interval '1 hour', reap_not_before = '2000-01-01' WHERE scope = 'f';

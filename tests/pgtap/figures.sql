@@ -43,6 +43,10 @@ INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES ('edited',
 UPDATE reports.schedule_change SET made_at = statement_timestamp() - interval '33 s' WHERE scope = 'tap';
 SELECT is(pg_temp.figure('edits_waiting'), 1::numeric, 'an edit waits for the leader');
 SELECT is(pg_temp.figure('edit_oldest_seconds'), 33::numeric, 'for so long');
+SELECT is(pg_temp.figure('time_zones_outdated'), 0::numeric, 'no time zone data are known to be older than others');
+INSERT INTO reports.zone_state (scope, time_zone, tzdata, digest, newest_tzdata, newest_digest)
+VALUES ('tap', 'UTC', '2030a', 'a', '2030b', 'a'), ('tap', 'Europe/Berlin', '2030a', 'a', '2030b', 'b'), ('tap', 'Asia/Tokyo', '2030b', 'a', '2030b', 'b');
+SELECT is(pg_temp.figure('time_zones_outdated'), 1::numeric, 'those of another file and a newer version are');
 SELECT is(pg_temp.figure('requests_waiting'), 0::numeric, 'no request does');
 INSERT INTO reports.request (id, kind, scope, subject, requested_at, deadline)
 VALUES (gen_random_uuid(), 'trigger', 'tap', 'edited', statement_timestamp() - interval '12 s', now() + interval '1 h');

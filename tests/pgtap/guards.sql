@@ -16,6 +16,11 @@ SET LOCAL session_replication_role = origin;
 
 -- Job ids as the leader makes them, one later than the other.
 CREATE FUNCTION pg_temp.id(p_n integer) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$ SELECT format('01890000-%s-7000-8000-000000000000', lpad(p_n::text, 4, '0'))::uuid $$;
+-- One that is planned an hour and more after this test.
+CREATE FUNCTION pg_temp.later(p_n integer) RETURNS uuid LANGUAGE sql STABLE AS $$
+    SELECT (left(x.ms, 8) || '-' || right(x.ms, 4) || '-7000-8000-000000000000')::uuid
+      FROM (SELECT lpad(to_hex((extract(epoch FROM now() + p_n * interval '1 hour') * 1000)::bigint), 12, '0') AS ms) x
+$$;
 CREATE FUNCTION pg_temp.know(p_n integer) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     made uuid := pg_temp.add_job('k' || p_n, 'succeeded');
@@ -55,23 +60,28 @@ CREATE FUNCTION pg_temp.plan_knowing(p_known uuid) RETURNS text LANGUAGE sql AS 
 SELECT b.verdict FROM reports.plan_batch('tap', 1, 102, md5('102')::uuid, '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', 'x', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', p_known) b $$;
 SELECT is(pg_temp.plan_knowing(NULL) || ' ' || pg_temp.plan_knowing(pg_temp.id(2)), 'ok ok', 'a batch is written where nothing is asked for, or what is asked for is there');
 SELECT is(pg_temp.plan_knowing(pg_temp.id(5)), 'ok', 'or was forgiven');
-SELECT is(pg_temp.plan_knowing(pg_temp.id(6)) || ' ' || pg_temp.holds(), 'moved none', 'but not where it is forgotten; the hold is raised by who establishes then');
+SELECT is(pg_temp.plan_knowing(pg_temp.later(6)) || ' ' || pg_temp.holds(), 'moved none', 'but not where it is forgotten; the hold is raised by who establishes then');
+CREATE FUNCTION pg_temp.tend_knowing(p_known uuid) RETURNS text LANGUAGE sql AS $$
+SELECT format('%s reaped %s beaten %s', t.verdict, t.reaped, t.beaten) FROM reports.tend('tap', 1, 102, md5('102')::uuid, 10, NULL, NULL, p_known) t $$;
+SELECT is(pg_temp.tend_knowing(NULL) || ', ' || pg_temp.tend_knowing(pg_temp.id(5)), 'ok reaped 0 beaten t, ok reaped 0 beaten t', 'the same with each round of tending');
+SELECT is(pg_temp.tend_knowing(pg_temp.later(6)), 'moved reaped  beaten ', 'which does nothing where it is forgotten');
 SELECT is(pg_temp.establish(105, ARRAY[pg_temp.id(5)]), 'established', 'once lifted, the mark is not asked for again');
 SELECT is(pg_temp.establish(106, ARRAY[pg_temp.id(4)]), 'established', 'nor are older ones, which another replica may remember');
-SELECT is(pg_temp.establish(107, ARRAY[pg_temp.id(6)]), 'held', 'a newer one is');
+SELECT is(pg_temp.establish(107, ARRAY[pg_temp.id(9)]), 'established', 'nor what was planned before the hold, which a third one may');
+SELECT is(pg_temp.establish(108, ARRAY[pg_temp.later(6)]), 'held', 'what was planned after it is');
 SELECT is((SELECT count(*) FROM reports.leadership_event WHERE scope = 'tap' AND event = 'hold_raised' AND reason = 'database_rewound'), 2::bigint, 'each stands in the diary');
 DO $$ BEGIN PERFORM reports.lift_hold(id) FROM reports.hold WHERE lifted_at IS NULL; END $$;
 SELECT matches(pg_temp.refusal($$INSERT INTO reports.hold (scope, cause, reason) VALUES ('tap', 'database_rewound', 'x')$$), '^23514 .*mark_of_rewound', 'such a hold names its mark');
 INSERT INTO reports.hold (scope, reason) VALUES ('tap', 'drill');
-SELECT is(pg_temp.establish(108, '{}'), 'held', 'any hold keeps a leader from being established');
+SELECT is(pg_temp.establish(109, '{}'), 'held', 'any hold keeps a leader from being established');
 UPDATE reports.hold SET lifted_at = now(), lifted_by = 'tap' WHERE lifted_at IS NULL;
 
 -- A connection that comes later.
 SELECT is(pg_temp.establish(110, ARRAY[pg_temp.id(2)]), 'established', '(a leader)');
 CREATE FUNCTION pg_temp.register(p_mark uuid) RETURNS text LANGUAGE sql AS $$ SELECT reports.register_backend('tap', 1, 110, md5('110')::uuid, 'scope', p_mark) $$;
 SELECT is(pg_temp.register(NULL) || ' ' || pg_temp.register(pg_temp.id(2)), 'ok ok', 'the same server, which knows the job');
-SELECT is(pg_temp.register(pg_temp.id(7)), 'moved', 'one that does not is another');
-SELECT is(reports.register_backend('tap', 1, 109, md5('109')::uuid, 'scope', pg_temp.id(7)), 'fenced', 'a stale generation is refused before that');
+SELECT is(pg_temp.register(pg_temp.later(7)), 'moved', 'one that does not is another');
+SELECT is(reports.register_backend('tap', 1, 109, md5('109')::uuid, 'scope', pg_temp.later(7)), 'fenced', 'a stale generation is refused before that');
 
 -- A copy, or a server that was restarted: nothing is claimed or sent before a leader has looked at it.
 CREATE TEMP TABLE w AS SELECT pg_temp.add_worker() AS id;
@@ -155,6 +165,9 @@ DELETE FROM reports.ensemble_refused;
 -- A rebuilt one.
 SELECT results_eq($$SELECT * FROM reports.ensemble_meet('rebuilt', 'a')$$, $$VALUES ('unknown', NULL::bigint)$$, '(it is met)');
 SELECT is(problem, 'HELD, ensemble_unknown: a sees a ZooKeeper ensemble that this database does not know, and may not lead', 'status shows it') FROM reports.v_problem WHERE kind = 'ensemble';
+SELECT matches(remedy, '^are zookeeper and zookeeper_root right in scheduler.conf. if the ensemble was rebuilt: reportctl fence rebase$', 'with the remedy') FROM reports.v_problem WHERE kind = 'ensemble';
+UPDATE reports.fence SET activated_at = clock_timestamp() WHERE scope = 'tap';
+SELECT matches(remedy, '^member m3 leads by the ensemble in force, so that was not rebuilt: correct zookeeper or zookeeper_root .*; no rebase$', 'while a leader of the old one lives, nobody is sent to a rebase') FROM reports.v_problem WHERE kind = 'ensemble';
 SELECT is(value, 1::float8, 'and a metric') FROM reports.scope_figures('tap') WHERE figure = 'ensembles_refused';
 SELECT matches(pg_temp.refusal('SELECT pg_temp.rebase()'), '^55000 scope "tap" is led by member m3 of the ensemble in force', 'while the old one leads it is refused');
 SELECT matches(pg_temp.refusal($$SELECT pg_temp.rebase('typo')$$), '^55000 no scheduler that is running is refused for ensemble "typo"', 'a name that nobody sees too');

@@ -15,6 +15,17 @@ AS $$ SELECT format('%s: %s', state, answer) FROM reports.request WHERE id = pg_
 CREATE FUNCTION pg_temp.refused(p_to text, p_scope text DEFAULT 'tap') RETURNS text LANGUAGE sql
 AS $$ SELECT pg_temp.refusal(format('SELECT pg_temp.ask(99, %L, %L)', p_to, p_scope)) $$;
 
+-- A moment after a handoff. Who led says nothing of itself meanwhile, and needs a moment to be in line again.
+SELECT matches(pg_temp.refused(NULL), '^55000 scope "tap" has no other candidate that is ready yet .Member "member" leads only since [0-9.]+ s, and a replica that led or has just started is ready some seconds later: ask again..$', 'right after an election nobody is told to start another replica');
+INSERT INTO reports.candidate (scope, member, incarnation, generation, ahead, state, seen_at) VALUES ('tap', 'led', 1, 90, 1, 'ready', clock_timestamp() - interval '38 s');
+SELECT matches(pg_temp.refused('led'), '^55000 member "led" has given no sign of life for 38 s: it is dead', '(one that is silent)');
+INSERT INTO reports.leadership_event (scope, event, member, at) VALUES ('tap', 'released', 'led', clock_timestamp() - interval '0.5 s');
+SELECT matches(pg_temp.refused('led'), '^55000 member "led" led until 0.[5-9] s ago, and is not ready yet to take over again .Member "member" leads only since', 'who led half a second ago is not called dead');
+SELECT is(pg_temp.follow('led', 90, 1), 'none', '(it follows, but its new node is not there yet)');
+SELECT matches(pg_temp.refused('led'), '^55000 member "led" is not in line for scope "tap" yet ', 'nor told to be out of line for good');
+DELETE FROM reports.candidate;
+UPDATE reports.fence SET established_at = clock_timestamp() - interval '1 min' WHERE scope = 'tap';
+
 -- Whom not.
 SELECT is(pg_temp.refused(NULL), '55000 scope "tap" has no other candidate (No other candidate of the scope is ready: start another report-scheduler.)', 'without a follower there is nobody');
 SELECT is(pg_temp.refused('b'), '55000 member "b" is not known (No other candidate of the scope is ready: start another report-scheduler.)', 'nor is one known');

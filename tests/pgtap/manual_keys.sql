@@ -23,6 +23,12 @@ CREATE FUNCTION pg_temp.right(p_schedule text, p_key text) RETURNS text LANGUAGE
     SELECT is(pg_temp.key(p_schedule, p_key), 'not refused', format('%s: %s passes', p_schedule, p_key))
 $$;
 
+-- A date as people write it elsewhere would be a report of today under that name.
+SELECT pg_temp.made('by-date', 'cron', '30 6 * * *', 'date');
+SELECT is(pg_temp.key('by-date', k), format('22023 key %L looks like a date in another form than keys have (Write a date as 2030-04-12; a key of your own must not look like a date.)', k), format('%s is refused', k))
+  FROM unnest('{29.11.2026,29.11.26,1-2-2026,2026.1.2}'::text[]) k;
+SELECT pg_temp.right('by-date', k) FROM unnest('{v1.2.3,10.0.0.1,q4-2026,29.11,20261129}'::text[]) k;
+
 -- Intervals: the UTC instant with Z, on the grid of anchor and length.
 SELECT pg_temp.made('quarter', 'interval', '15 minutes', 'minute'), pg_temp.made('seconds', 'interval', '70 seconds', 'second', p_anchor => '2026-01-01 00:00:07.5Z');
 SELECT pg_temp.right('quarter', '2026-02-01T00:15Z');

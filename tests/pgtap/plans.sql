@@ -91,6 +91,10 @@ INSERT INTO statement VALUES
                      array_fill(now(), '{20}'), array_fill(now()::timestamp, '{20}'), array_fill(0, '{20}'), array_fill(NULL::date, '{20}'), array_fill(now(), '{20}'), array_fill('schedule'::text, '{20}'),
                      '{}', '{}', '{}', '{}', '{}', '{}', '{}') f$$, 'none'),
     ('mark_problem', $$SELECT reports.mark_problem('tap', 1, 100, pg_temp.leader(), 's1', 1, 'x')$$, 'none'),
+    ('zones_in_use', $$SELECT count(*) FROM reports.zones_in_use('tap')$$, 'none'),
+    ('of_zone', $$SELECT f.* FROM reports.of_zone('tap', 'UTC', 'x', '', 100) f$$, 'none'),
+    ('rezone', $$SELECT f.* FROM arg, reports.rezone('tap', 1, 100, pg_temp.leader(), 'x', due, array_fill(1::bigint, '{20}'), array_fill(now(), '{20}'), array_fill(now()::timestamp, '{20}'),
+                 array_fill(0, '{20}'), array_fill(NULL::timestamptz, '{20}'), array_fill('x'::text, '{20}')) f$$, 'none'),
     -- What is done is neither read nor passed over.
     ('tend', $$SELECT f.* FROM reports.tend('tap', 1, 100, pg_temp.leader(), 100) f$$, 'job_catching_up job_pkey job_retry_wait job_running job_waiting( job_waits_its_turn)?'),
     ('outbox_ack', $$SELECT f.* FROM arg, reports.outbox_ack('tap', 1, 100, pg_temp.leader(), messages) f$$, 'none'),
@@ -122,6 +126,8 @@ SELECT matches(pg_temp.all_scans(sql), format('^read whole: none; job by: %s$', 
 SELECT cmp_ok(pg_temp.entries('reports.schedule_change_pkey', (SELECT sql FROM statement WHERE name = 'take_in')), '<=', 300::bigint, 'take_in reads as many change rows as it is given, however many wait');
 SELECT cmp_ok(pg_temp.entries('reports.outbox_pkey', (SELECT sql FROM statement WHERE name = 'outbox_ack')), '<=', 200::bigint, 'outbox_ack as many messages as are acknowledged');
 SELECT cmp_ok(pg_temp.entries('reports.outbox_pkey', (SELECT sql FROM statement WHERE name = 'outbox_bury')), '<=', 300::bigint, 'outbox_bury as many as are buried');
+SELECT cmp_ok(pg_temp.entries('reports.schedule_version_zone', (SELECT sql FROM statement WHERE name = 'of_zone')), '<=', 110::bigint, 'of_zone reads a page of the zone''s schedules');
+SELECT cmp_ok(pg_temp.entries('reports.schedule_version_zone', (SELECT sql FROM statement WHERE name = 'zones_in_use')), '<=', 10::bigint, 'zones_in_use goes from zone to zone');
 ANALYZE reports.job, reports.occurrence, reports.outbox, reports.schedule_progress, reports.schedule_version, reports.schedule_change, reports.job_attempt;
 SELECT matches(pg_temp.all_scans(sql), format('^read whole: none; job by: %s$', jobs), name || ' with true statistics') FROM statement;
 

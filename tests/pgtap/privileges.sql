@@ -11,12 +11,12 @@ CREATE TEMP TABLE role AS SELECT unnest('{report_scheduler,report_worker,report_
 CREATE TEMP TABLE relation (name text PRIMARY KEY, readers text[] NOT NULL, writers text[] NOT NULL);
 INSERT INTO relation
 SELECT name, '{report_scheduler,report_worker,report_operator,report_author,report_reader}', '{report_author}'
-  FROM unnest('{scope,queue,calendar,calendar_day,report,schedule}'::text[]) name;
+  FROM unnest('{scope,queue,calendar,calendar_day,calendar_weekend,calendar_part,report,schedule}'::text[]) name;
 -- Written through functions only.
 INSERT INTO relation
 SELECT name, '{report_scheduler,report_worker,report_operator,report_author,report_reader}', '{}'
-  FROM unnest('{installation,schedule_version,schedule_change,ensemble,ensemble_refused,v_moved_scope,fence,fence_pulse,leadership_event,fence_rejection,backend,hold,
-                schedule_progress,occurrence,schedule_gap,job,job_attempt,artifact,delivery,member_clock,outbox,outbox_dead,queue_load,worker,request,candidate,handoff}'::text[]) name;
+  FROM unnest('{installation,schedule_version,schedule_change,ensemble,ensemble_refused,v_moved_scope,v_lease_clock,fence,fence_pulse,leadership_event,fence_rejection,backend,hold,
+                schedule_progress,zone_state,occurrence,schedule_gap,job,job_attempt,artifact,delivery,member_clock,outbox,outbox_dead,queue_load,worker,request,candidate,handoff}'::text[]) name;
 -- The ledger of `reportctl migrate`, where that made the schema.
 INSERT INTO relation
 SELECT 'migration', '{report_scheduler,report_worker,report_operator,report_author,report_reader}', '{}' WHERE to_regclass('reports.migration') IS NOT NULL;
@@ -25,8 +25,8 @@ INSERT INTO relation VALUES ('v_leader', '{report_scheduler,report_operator,repo
 -- For people.
 INSERT INTO relation
 SELECT name, '{report_operator,report_author,report_reader}', '{}'
-  FROM unnest('{v_member_clock,v_hold,v_hold_history,v_fence,v_request,v_queue,v_scope,v_leadership_event,v_fence_rejection,v_schedule,v_schedule_version,v_gap,v_occurrence,v_job,v_attempt,
-                v_artifact,v_job_state,v_last_hour,v_worker,v_outbox,v_outbox_dead,v_outbox_load,v_unserved_scope,v_problem}'::text[]) name;
+  FROM unnest('{v_member_clock,v_zone,v_zone_state,v_hold,v_hold_history,v_fence,v_request,v_queue,v_scope,v_leadership_event,v_fence_rejection,v_schedule,v_schedule_version,v_gap,v_occurrence,v_job,v_attempt,
+                v_artifact,v_job_state,v_last_hour,v_worker,v_outbox,v_outbox_dead,v_outbox_load,v_unserved_scope,v_problem,v_calendar,v_calendar_day,v_calendar_finding}'::text[]) name;
 SELECT set_eq($$SELECT relname::text FROM pg_class WHERE relnamespace = 'reports'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f')$$,
               'SELECT name FROM relation', 'every table and view is listed here');
 
@@ -76,22 +76,22 @@ SELECT ok(NOT pg_temp.permitted(name, 'CREATE TABLE reports.x ()'), format('%s m
 
 CREATE TEMP TABLE function (name text PRIMARY KEY, callers text[] NOT NULL);
 INSERT INTO function SELECT name, '{report_scheduler}'
-  FROM unnest('{ensemble_meet,root_refused,prove_regressed,note_clock,prune,establish,terminate_backends,register_backend,activated,release,note_leadership,fence_read,due,progress_of,versions_of,keys_taken,next_due,changes,take_in,
-                plan_batch,mark_problem,tend,outbox_ack,outbox_bury,outbox_trim,pending_requests,answer_request,refuse_request,follow,rehearse,scope_figures}'::text[]) name;
+  FROM unnest('{ensemble_meet,root_refused,prove_regressed,note_clock,zones_in_use,of_zone,note_zones,rezone,prune,establish,terminate_backends,register_backend,activated,release,note_leadership,fence_read,due,progress_of,versions_of,keys_taken,next_due,changes,take_in,
+                plan_batch,mark_problem,tend,outbox_ack,outbox_bury,outbox_trim,pending_requests,answer_request,refuse_request,follow,rehearse,scope_figures,problem_list}'::text[]) name;
 INSERT INTO function SELECT name, '{report_worker}'
   FROM unnest('{worker_register,worker_leave,claims_of,claim_ids,claim_ready,heartbeat,record_outcomes,release_claims,claim_deliveries,delivery_sending,delivery_outcome}'::text[]) name;
 INSERT INTO function SELECT name, '{report_operator}' FROM unnest('{raise_hold,lift_hold,rebase,rebase_target}'::text[]) name;
-INSERT INTO function VALUES ('ask', '{report_operator,report_scheduler}');
+INSERT INTO function VALUES ('ask', '{report_operator,report_scheduler}'), ('calendar_import', '{report_author}');
 -- What CHECKs call: they belong to whoever writes the row, and only raise.
 INSERT INTO function SELECT name, '{report_scheduler,report_worker,report_operator,report_author,report_reader}' FROM unnest('{refuse,refuse_value,refuse_name}'::text[]) name;
-INSERT INTO function SELECT name, '{report_operator,report_author,report_reader}' FROM unnest('{job_id_floor,offset_text,time_of_job,fence_audit,verify_page,verify_ledger,verify_keys,verify_strays,verify_jobs,verify_orphans,why_chain,why_around}'::text[]) name;
+INSERT INTO function SELECT name, '{report_operator,report_author,report_reader}' FROM unnest('{job_id_floor,offset_text,time_of_job,fence_audit,verify_page,verify_ledger,verify_keys,verify_strays,verify_jobs,verify_orphans,why_chain,why_around,calendar_users}'::text[]) name;
 -- Parts of the others, and triggers.
 INSERT INTO function SELECT name, '{}'
-  FROM unnest('{refuse_not_yet,key_floor,check_report,check_rule,check_cron_numbers,check_repeat,check_schedule,check_parameters,check_report_parameters,check_references,keep_used,record_version,make_fence,keep_scope,keep_fence,scope_lock_key,fence_holds,is_held,timeline,job_not_known,raise_guard,clock_step,clock_words,judge_step,raise_clock_hold,clock_is_confirmed,lift_clock_hold,note_server,
+  FROM unnest('{refuse_not_yet,key_floor,check_report,check_rule,check_rule_columns,check_dates,replace_announced,check_cron_numbers,check_repeat,check_schedule,check_parameters,check_report_parameters,check_references,keep_used,calendar_touch,check_calendar,keep_used_calendar,calendar_changed,tell_calendar,check_calendar_row,check_calendar_part,calendar_rows_changed,record_version,make_fence,keep_scope,keep_fence,scope_lock_key,fence_holds,is_held,timeline,job_not_known,raise_guard,clock_step,clock_words,judge_step,raise_clock_hold,clock_is_confirmed,lift_clock_hold,note_server,holders_of,
                 register_self,beat,retry_delay,make_deliveries,reap_deliveries,release_deliveries,state_when_unknown,prune_of_jobs,prune_head,progress_taken,prune_requests,prune_workers,
                 prune_dead_messages,claim,claimed_jobs,claimable_worker,held_scopes,held_queues,date_of_key,check_key,
                 has_active_job,open_jobs,may_replace,replace_jobs,jobs_to_adopt,adopt_blocked,adopt_overlap,give_turns,fill_room,release_waiting,count_queues,key_to_come,key_fault,interval_keys,local_keys,local_instants,time_of_day,find_job,check_request,
-                carry_out_trigger,carry_out_pause,carry_out_cancel,carry_out_held,carry_out_retry,request_before,why_expired,handoff_patience,why_not_ready,find_successor,check_handoff,close_handoff,carry_out_handoff}'::text[]) name;
+                carry_out_trigger,carry_out_pause,carry_out_cancel,carry_out_held,carry_out_retry,request_before,why_expired,handoff_patience,why_not_ready,led_until,find_successor,check_handoff,close_handoff,carry_out_handoff}'::text[]) name;
 SELECT set_eq($$SELECT proname::text FROM pg_proc WHERE pronamespace = 'reports'::regnamespace$$, 'SELECT name FROM function', 'every function is listed here');
 SELECT is((SELECT coalesce(string_agg(role.name, ', ' ORDER BY role.name), 'nobody') FROM role WHERE has_function_privilege(role.name, p.oid, 'EXECUTE')),
           (SELECT coalesce(string_agg(role.name, ', ' ORDER BY role.name), 'nobody') FROM role WHERE role.name = ANY (f.callers)),
@@ -176,7 +176,7 @@ SELECT is_empty($$SELECT t.typname FROM pg_type t LEFT JOIN pg_class c ON c.oid 
 
 -- No foreign key from what the daemons write to what users write: an open psql stops no firing (I12).
 SELECT set_eq($$SELECT DISTINCT conrelid::regclass::text FROM pg_constraint WHERE contype = 'f' AND connamespace = 'reports'::regnamespace$$,
-              $$SELECT unnest('{reports.calendar_day,reports.schedule}'::text[])$$, 'only definitions have foreign keys');
+              $$SELECT unnest('{reports.calendar_day,reports.calendar_part,reports.calendar_weekend,reports.schedule}'::text[])$$, 'only definitions have foreign keys');
 
 -- What a later migration makes ----------------------------------------------------------------------
 

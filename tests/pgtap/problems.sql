@@ -20,6 +20,10 @@ SELECT is(pg_temp.problems('scope'),
           'emea: it has schedules, and no scheduler leads it: its reports are not made | name it in scopes of scheduler.conf, and restart the report-schedulers; one that does has its reason in its log',
           'a minute later it is one, and a scope without schedules is not');
 SELECT is(pg_temp.problems('edits'), NULL, 'which is said once');
+UPDATE reports.schedule_change SET made_at = made_at + interval '50 s' WHERE scope = 'emea';
+SELECT matches(pg_temp.problems('scope'), '^emea: it has schedules', 'it is one after ten seconds already');
+SELECT is(pg_temp.figure('unserved_scopes'), 0::double precision, 'which wakes nobody yet');
+UPDATE reports.schedule_change SET made_at = made_at - interval '50 s' WHERE scope = 'emea';
 SELECT is(pg_temp.figure('unserved_scopes'), 1::double precision, 'the replicas of another scope count it');
 INSERT INTO reports.hold (scope, reason) VALUES ('emea', 'test');
 SELECT is(pg_temp.problems('scope'), NULL, 'under a hold nobody is to lead it');
@@ -36,6 +40,15 @@ DELETE FROM reports.schedule_change WHERE scope = 'emea';
 SELECT is(pg_temp.figure('unserved_scopes'), 0::double precision, 'one without anything to do needs nobody');
 INSERT INTO reports.schedule_progress (schedule, scope, version, switched_at, next_fire_at) VALUES ('theirs', 'emea', 1, now(), now() + interval '1 h');
 SELECT is(pg_temp.figure('unserved_scopes'), 0::double precision, 'nor one with a firing to come');
+SELECT matches(pg_temp.problems('leader'), '^emea: no leader: nothing is planned when the next firing is due . is report-scheduler running', 'but whoever looks is told so, hours before');
+UPDATE reports.fence SET released_at = clock_timestamp() - interval '5 s' WHERE scope = 'emea';
+SELECT is(pg_temp.problems('leader'), NULL, 'not during a handoff');
+DO $$ BEGIN PERFORM reports.establish('emea', 1, 6, '00000000-0000-4000-8000-000000000006', 'w2'); END $$;
+SELECT is(pg_temp.problems('leader'), NULL, 'nor while the next leader prepares');
+UPDATE reports.fence SET established_at = clock_timestamp() - interval '2 min' WHERE scope = 'emea';
+SELECT matches(pg_temp.problems('leader'), '^emea: member w2 took the lead and does not get to work', 'unless it does not end');
+UPDATE reports.fence SET established_at = clock_timestamp() - interval '1 h', released_at = clock_timestamp() - interval '6 min' WHERE scope = 'emea';
+UPDATE reports.fence_pulse SET beat_at = clock_timestamp() - interval '6 min' WHERE scope = 'emea';
 UPDATE reports.schedule_progress SET next_fire_at = now() - interval '6 min';
 SELECT is(pg_temp.figure('unserved_scopes'), 1::double precision, 'one with a firing that is due does');
 SELECT matches(pg_temp.problems('leader'), '^emea: no leader, and firings are due . is report-scheduler running, with the scope in scopes of its scheduler.conf,', 'and the page says what to look at');
@@ -44,6 +57,18 @@ INSERT INTO reports.hold (scope, reason) VALUES ('emea', 'test');
 SELECT is(pg_temp.problems('leader'), NULL, 'under a hold nobody is to lead it: no remedy that cannot help');
 SELECT matches(pg_temp.problems('hold'), '^emea: scope held by .*; to lift it: reportctl release-hold', 'the hold is the problem');
 DELETE FROM reports.hold;
+
+-- Queues.
+SELECT is(pg_temp.problems('queue'), 'default: schedules name the queue and no living worker serves it: their jobs will wait | start a report-worker with this queue in worker.conf', 'a queue that schedules name needs a worker, before any job waits; one that none names needs none');
+SELECT pg_temp.add_worker() AS server \gset
+SELECT is(pg_temp.problems('queue'), NULL, 'with one all is well');
+UPDATE reports.worker SET state = 'stopped', stopped_at = clock_timestamp() - interval '5 s', heartbeat_at = clock_timestamp() - interval '6 s' WHERE id = :'server';
+SELECT is(pg_temp.problems('queue'), NULL, 'and while it is being restarted');
+UPDATE reports.worker SET stopped_at = clock_timestamp() - interval '11 s', heartbeat_at = clock_timestamp() - interval '12 s' WHERE id = :'server';
+SELECT matches(pg_temp.problems('queue'), '^default: schedules name', 'but not for long');
+UPDATE reports.schedule SET paused = true;
+SELECT is(pg_temp.problems('queue'), NULL, 'paused schedules need no worker');
+SELECT is((SELECT string_agg(kind || ' ' || subject, ', ') FROM reports.problem_list(1)), (SELECT kind || ' ' || subject FROM reports.v_problem ORDER BY place, since_at LIMIT 1), 'the replicas read the same list, the most urgent first');
 
 -- Who followed whom.
 SELECT is((SELECT detail FROM reports.leadership_event WHERE scope = 'tap' AND event = 'established'), NULL, 'the first leader follows nobody');
@@ -100,6 +125,18 @@ SELECT is(pg_temp.problems('artifacts'), NULL, 'is no news after a quarter of an
 UPDATE reports.job SET claimed_at = clock_timestamp() WHERE occurrence_key = 'r1';
 UPDATE reports.job SET error = 'SQLSTATE 42703: column "x" does not exist' WHERE occurrence_key = 'r1';
 SELECT is(pg_temp.problems('artifacts'), NULL, 'nor is another error');
+
+-- Two replicas, one address.
+UPDATE reports.fence SET url = 'http://a:9410' WHERE scope = 'tap';
+UPDATE reports.fence_pulse SET beat_at = clock_timestamp() WHERE scope = 'tap';
+CREATE FUNCTION pg_temp.follow(p_member text, p_url text) RETURNS text LANGUAGE sql
+AS $$ SELECT reports.follow('tap', 1, 200, p_member, 'ready', 1, NULL, false, p_url) $$;
+SELECT is(pg_temp.follow('b', 'http://b:9410') || ' ' || pg_temp.follow('c', '') || ' ' || pg_temp.follow('d', NULL), 'none none none', '(replicas that follow)');
+SELECT is(pg_temp.problems('address'), NULL, 'replicas with addresses of their own, or without any, are no problem');
+SELECT is(pg_temp.follow('c', 'http://a:9410'), 'none', '(one copied a scheduler.conf)');
+SELECT is(pg_temp.problems('address'), 'http://a:9410: members c, third all advertise it | a request may be sent on to the wrong one: give each its own advertised_url in its scheduler.conf', 'one that advertises the leader''s address is');
+UPDATE reports.candidate SET seen_at = clock_timestamp() - interval '13 s' WHERE member = 'c';
+SELECT is(pg_temp.problems('address'), NULL, 'as long as it is there');
 
 SELECT * FROM finish();
 ROLLBACK;

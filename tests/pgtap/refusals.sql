@@ -10,7 +10,7 @@ CREATE FUNCTION pg_temp.schedule(p_constraint text, p_columns text, p_values tex
     INSERT INTO violation VALUES (p_constraint, format('INSERT INTO reports.schedule (name, scope, report, %s) VALUES (''s'', ''tap'', ''nothing'', %s)', p_columns, p_values))
 $$;
 SELECT pg_temp.schedule(format('schedule_%s_check', col), format('kind, rule, %I', col), format('''cron'', ''0 6 * * *'', %L', value))
-  FROM (VALUES ('misfire', 'never'), ('misfire_max', '0'), ('misfire_age', '1 s'), ('misfire_age', '20000 days'), ('misfire_grace', '0'), ('overlap', 'skip'),
+  FROM (VALUES ('dst_gap', 'first'), ('dst_overlap', 'skip'), ('dialect', 'vixie'), ('jitter_s', '3601'), ('effective_from', 'infinity'), ('misfire', 'never'), ('misfire_max', '0'), ('misfire_age', '1 s'), ('misfire_age', '20000 days'), ('misfire_grace', '0'), ('overlap', 'skip'),
                ('priority', '1001'), ('max_attempts', '0'), ('retry_base', '-1 s'), ('retry_cap', '8 days'), ('timeout', '-1 s'), ('timeout', '00:00:00.5')) AS t (col, value);
 SELECT pg_temp.schedule('schedule_kind_check', 'kind, rule', '''weekly'', ''monday'''),
        pg_temp.schedule('schedule_rule_check', 'kind, rule', '''cron'', ''0 6 * * 1'' || repeat('',1'', 300)'),
@@ -19,6 +19,7 @@ SELECT pg_temp.schedule('schedule_kind_check', 'kind, rule', '''weekly'', ''mond
        pg_temp.schedule('schedule_parameters_check', 'kind, rule, parameters', '''cron'', ''@daily'', ''[]'''),
        pg_temp.schedule('starts_before_end', 'kind, rule, starts_at, ends_at', '''cron'', ''@daily'', ''2030-01-02'', ''2030-01-01'''),
        pg_temp.schedule('misfire_age_covers_grace', 'kind, rule, misfire_age, misfire_grace', '''cron'', ''@daily'', ''5 min'', ''10 min''');
+INSERT INTO reports.calendar (name) VALUES ('fixed');
 INSERT INTO violation VALUES
     ('report_kind_check', $$INSERT INTO reports.report (name, kind) VALUES ('r', 'magic')$$),
     ('report_query_check', $$INSERT INTO reports.report (name, kind, data_source, query) VALUES ('r', 'sql', 'w', repeat('x', 262145))$$),
@@ -31,6 +32,20 @@ INSERT INTO violation VALUES
     ('scope_catch_up_max_check', $$UPDATE reports.scope SET catch_up_max = 0$$),
     ('queue_max_outstanding_check', $$UPDATE reports.queue SET max_outstanding = 0$$),
     ('calendar_weekend_days_check', $$INSERT INTO reports.calendar (name, weekend_days) VALUES ('c', '{0}')$$),
+    ('calendar_description_check', $$INSERT INTO reports.calendar (name, description) VALUES ('c', repeat('x', 512))$$),
+    ('calendar_source_check', $$INSERT INTO reports.calendar (name, source) VALUES ('c', repeat('x', 1024))$$),
+    ('calendar_valid_from_check', $$INSERT INTO reports.calendar (name, valid_from) VALUES ('c', '-infinity')$$),
+    ('calendar_valid_through_check', $$INSERT INTO reports.calendar (name, valid_through) VALUES ('c', '2300-01-01')$$),
+    ('calendar_beyond_check', $$INSERT INTO reports.calendar (name, beyond) VALUES ('c', 'guess')$$),
+    ('calendar_combine_check', $$INSERT INTO reports.calendar (name, combine) VALUES ('c', 'sum')$$),
+    ('combination_has_validity_of_parts', $$INSERT INTO reports.calendar (name, combine, valid_through) VALUES ('c', 'union', '2030-12-31')$$),
+    ('calendar_is_valid_some_time', $$INSERT INTO reports.calendar (name, valid_from, valid_through) VALUES ('c', '2031-01-01', '2030-12-31')$$),
+    ('calendar_weekend_from_date_check', $$INSERT INTO reports.calendar_weekend VALUES ('fixed', '1899-12-31', '{7}')$$),
+    ('calendar_weekend_weekend_days_check', $$INSERT INTO reports.calendar_weekend VALUES ('fixed', '2030-01-01', '{1,2,3,4,5,6,7}')$$),
+    ('calendar_day_day_check', $$INSERT INTO reports.calendar_day (calendar, day) VALUES ('fixed', 'infinity')$$),
+    ('calendar_day_kind_check', $$INSERT INTO reports.calendar_day (calendar, day, kind) VALUES ('fixed', '2030-01-01', 'half')$$),
+    ('calendar_day_description_check', $$INSERT INTO reports.calendar_day (calendar, day, description) VALUES ('fixed', '2030-01-01', repeat('x', 512))$$),
+    ('calendar_day_source_check', $$INSERT INTO reports.calendar_day (calendar, day, source) VALUES ('fixed', '2030-01-01', repeat('x', 512))$$),
     ('installation_only_row_check', $$INSERT INTO reports.installation (only_row) VALUES (false)$$),
     ('installation_claim_lease_check', $$UPDATE reports.installation SET claim_lease = '1 s'$$),
     ('installation_reap_grace_check', $$UPDATE reports.installation SET reap_grace = '0'$$);
@@ -41,7 +56,7 @@ INSERT INTO violation SELECT format('installation_%s_check', attname), format('U
 
 SELECT set_eq($$SELECT conname::text FROM pg_constraint c WHERE contype = 'c' AND connamespace = 'reports'::regnamespace
                    AND (contypid <> 0 OR conrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'reports'::regnamespace
-                                                        AND relname IN ('installation', 'scope', 'queue', 'calendar', 'calendar_day', 'report', 'schedule')))$$,
+                                                        AND relname IN ('installation', 'scope', 'queue', 'calendar', 'calendar_day', 'calendar_weekend', 'calendar_part', 'report', 'schedule')))$$,
               'SELECT name FROM violation', 'every CHECK that people can meet is tried here');
 SELECT matches(pg_temp.refusal(statement), '^(23514|22023) (schedule|report|scope|queue|calendar|an? |installation|name |occurrence key ).* \(.+\)$', format('%s: %s', name, left(statement, 150)))
   FROM violation ORDER BY name, statement;

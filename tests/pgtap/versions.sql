@@ -38,11 +38,11 @@ SELECT is(pg_temp.versions('s'), '1:@daily 2:@hourly 3:@hourly 4:@hourly:ended 5
 SELECT is(pg_temp.changes('s'), 'tap/1 tap/2 tap/3 tap/4 tap/5', 'and its change row');
 
 -- Refused statements leave nothing behind.
-SELECT isnt(pg_temp.refusal($$UPDATE reports.schedule SET jitter_s = 30 WHERE name = 's'$$), 'not refused', 'a refused edit is refused');
+SELECT isnt(pg_temp.refusal($$UPDATE reports.schedule SET nonbusiness = 'skip' WHERE name = 's'$$), 'not refused', 'a refused edit is refused');
 SELECT is(pg_temp.changes('s'), 'tap/1 tap/2 tap/3 tap/4 tap/5', 'and makes no change row');
 
 -- A version is a full copy: every column of schedule is in it, with its value.
-SELECT set_eq($$SELECT column_name::text FROM information_schema.columns WHERE table_schema = 'reports' AND table_name = 'schedule' AND column_name <> 'name'$$,
+SELECT set_eq($$SELECT column_name::text FROM information_schema.columns WHERE table_schema = 'reports' AND table_name = 'schedule' AND column_name NOT IN ('name', 'effective_from')$$,
               $$SELECT column_name::text FROM information_schema.columns WHERE table_schema = 'reports' AND table_name = 'schedule_version'
                  AND column_name NOT IN ('schedule', 'version', 'effective_from', 'recorded_at', 'recorded_by', 'change_reason', 'ended')$$,
               'a version has every column of a schedule');
@@ -50,8 +50,12 @@ INSERT INTO reports.schedule (name, scope, report, description, kind, rule, time
                               misfire_age, misfire_grace, queue, priority, max_attempts, retry_base, retry_cap, timeout, parameters, owner)
 VALUES ('full', 'tap', 'nothing', 'd', 'interval', '15 min', 'Asia/Tokyo', '2030-01-01', '2030-01-02', '2030-01-03', 'skip', 7, '8 days',
         '9 s', 'fast', 11, 12, '13 s', '14 s', '15 s', '{"a": "b"}', 'somebody');
-SELECT is(to_jsonb(v) - '{schedule,version,effective_from,recorded_at,recorded_by,change_reason,ended}'::text[], to_jsonb(s) - 'name', 'each with its value')
+SELECT is(to_jsonb(v) - '{schedule,version,effective_from,recorded_at,recorded_by,change_reason,ended}'::text[], to_jsonb(s) - '{name,effective_from}'::text[], 'each with its value')
   FROM reports.schedule s JOIN reports.schedule_version v ON v.schedule = s.name WHERE s.name = 'full';
+INSERT INTO reports.schedule (name, scope, report, kind, rule, start_local, exdates, rdates, dst_gap, dst_overlap, jitter_s)
+VALUES ('full-rrule', 'tap', 'nothing', 'rrule', 'FREQ=DAILY', '2030-01-01 06:00', '{2030-01-02 06:00}', '{2030-01-02 07:00}', 'skip', 'both', 30);
+SELECT is(to_jsonb(v) - '{schedule,version,effective_from,recorded_at,recorded_by,change_reason,ended}'::text[], to_jsonb(s) - '{name,effective_from}'::text[], 'also those of a recurrence rule')
+  FROM reports.schedule s JOIN reports.schedule_version v ON v.schedule = s.name WHERE s.name = 'full-rrule';
 
 -- When a version begins: at its edit, unless one of our own functions says when that was asked for. The
 -- owner's rights stand for such a function here.
@@ -83,6 +87,38 @@ SELECT is(v.effective_from, now() + interval '1 hour', 'versions begin in the or
   FROM reports.schedule_version v WHERE v.schedule = 'asked' AND v.version = 7;
 DELETE FROM reports.schedule WHERE name = 'asked';
 SELECT is(version, 8, '(a deletion has its version there, too)') FROM reports.schedule_version WHERE schedule = 'asked' AND ended;
+
+-- An edit that counts from later on.
+CREATE FUNCTION pg_temp.begins(p_schedule text) RETURNS text LANGUAGE sql AS $$
+    SELECT string_agg(format('%s:%s %s%s', v.version, v.priority,
+                             CASE WHEN v.effective_from BETWEEN now() - interval '1 min' AND clock_timestamp() THEN 'now' ELSE to_char(v.effective_from AT TIME ZONE 'UTC', 'YYYY') END,
+                             (SELECT CASE WHEN c.announced THEN ' announced' ELSE ' edit' END FROM reports.schedule_change c
+                               WHERE c.schedule = v.schedule AND c.version = v.version)), ', ' ORDER BY v.version)
+      FROM reports.schedule_version v WHERE v.schedule = p_schedule
+$$;
+INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES ('later', 'tap', 'nothing', 'cron', '@daily');
+UPDATE reports.schedule SET priority = 1, effective_from = '2199-01-01Z' WHERE name = 'later';
+SELECT is(pg_temp.begins('later'), '1:0 now edit, 2:1 2199 announced', 'it begins then');
+SELECT is((SELECT string_agg(new_version::text, ' ') FROM reports.changes('tap', 100) WHERE schedule = 'later'), '1', 'the leader is not shown it before');
+DELETE FROM reports.schedule_change WHERE schedule = 'later' AND NOT announced;
+SELECT is((SELECT string_agg(new_version::text, ' ') FROM reports.changes('tap', 100) WHERE schedule = 'later'), NULL, 'nor its schedule');
+SELECT is((SELECT problem FROM reports.v_schedule WHERE name = 'later'), NULL, 'and nobody is told that it waits');
+UPDATE reports.schedule SET priority = 2 WHERE name = 'later';
+SELECT is(pg_temp.begins('later'), '1:0 now, 2:1 2199 announced, 3:2 2199 announced', 'a further edit of the row counts from then too');
+UPDATE reports.schedule SET priority = 3, effective_from = '2198-01-01Z' WHERE name = 'later';
+SELECT is(pg_temp.begins('later'), '1:0 now, 2:1 2198 announced, 3:2 2198 announced, 4:3 2198 announced', 'one that counts from earlier takes the place of those before it');
+UPDATE reports.schedule SET effective_from = NULL WHERE name = 'later';
+SELECT is(pg_temp.begins('later'), '1:0 now, 2:1 now edit, 3:2 now edit, 4:3 now edit, 5:3 now edit', 'and so does one that counts from now');
+SELECT is((SELECT string_agg(new_version::text, ' ') FROM reports.changes('tap', 100) WHERE schedule = 'later'), '2', 'the leader sees them all, one by one');
+UPDATE reports.schedule SET priority = 4, effective_from = '2000-01-01Z' WHERE name = 'later';
+SELECT is((SELECT v.effective_from > now() - interval '1 min' FROM reports.schedule_version v WHERE v.schedule = 'later' AND v.version = 6), true, 'nobody back-dates an edit with it');
+UPDATE reports.schedule SET effective_from = '2199-01-01Z' WHERE name = 'later';
+DELETE FROM reports.schedule WHERE name = 'later';
+SELECT is((SELECT v.ended AND v.effective_from < clock_timestamp() FROM reports.schedule_version v WHERE v.schedule = 'later' AND v.version = 8), true, 'a deletion waits for none of them');
+INSERT INTO reports.schedule (name, scope, report, kind, rule, effective_from) VALUES ('born-later', 'tap', 'nothing', 'cron', '@daily', '2199-01-01Z');
+SELECT is(pg_temp.begins('born-later'), '1:0 2199 announced', 'a new schedule may begin later as well');
+SELECT ok(edited IS NOT NULL AND next_fire_at <= '2199-01-01Z', 'the leader is told when to look') FROM reports.next_due('tap');
+SELECT is(v.problem, NULL, 'which is no problem either') FROM reports.v_schedule v WHERE v.name = 'born-later';
 
 -- Many rows in one statement.
 INSERT INTO reports.schedule (name, scope, report, kind, rule)

@@ -229,6 +229,8 @@ enum call_verdict register_backend(struct transaction *t, const char *mark);
 enum call_verdict activated(struct transaction *t);
 enum call_verdict release(struct transaction *t);
 bool beat(struct transaction *t, int scope, bool stepped, bool step_known);
+int64_t lease_longest(void);
+int64_t lease_clock(const struct transaction *t, int scope); /* v_lease_clock */
 /* An operator's rebase, by force, of what is refused or numbers from lower down; false: nothing is.
  */
 bool rebase(void);
@@ -300,6 +302,8 @@ struct tended_world {
     int released, reaped, held_back, running;
     int64_t next_release;
     bool stepped, beaten;
+    char known[UUID_TEXT_MAX]; /* "": none */
+    bool moved;                /* `known` is forgotten */
 };
 enum call_verdict tend(struct transaction *t, struct tended_world *w);
 int64_t retry_delay(int64_t base, int64_t cap, int attempt);
@@ -320,6 +324,7 @@ size_t claim_ids(struct transaction *t, int worker, const char (*ids)[UUID_TEXT_
                  size_t *ret_jobs);
 size_t claim_ready(struct transaction *t, int worker, size_t limit, size_t *ret_jobs);
 size_t claims_of(int worker, size_t *ret_jobs, size_t most);
+bool claim_is_held(int scope);   /* then claims_of withholds its token */
 size_t job_find(const char *id); /* job_count: none */
 bool heartbeat(struct transaction *t, const char *worker, const char (*ids)[UUID_TEXT_MAX],
                const char (*tokens)[UUID_TEXT_MAX], size_t count, bool *ret_held, bool *ret_cancel);

@@ -117,6 +117,16 @@ static bool scope_is_held(int scope) /* held_scopes() */
     return false;
 }
 
+bool claim_is_held(int scope)
+{
+    for (size_t i = 0; i < db.hold_count; i++) {
+        if (!db.holds[i].lifted && db.holds[i].scope < 0) {
+            return true;
+        }
+    }
+    return scope_is_held(scope);
+}
+
 static bool may_be_claimed(const struct transaction *t, size_t i)
 {
     const struct db_job *j = &db.jobs[i];
@@ -136,7 +146,7 @@ size_t claim(struct transaction *t, int worker, const size_t *jobs, size_t count
         j->attempt++;
         j->worker = worker;
         j->claimed_at = t->now;
-        j->lease_until = t->now + db.workers[worker].claim_lease;
+        j->lease_until = lease_clock(t, j->scope) + db.workers[worker].claim_lease;
         (void)snprintf(j->token, sizeof j->token, "%08x-0000-4000-8000-%012llx",
                        (unsigned)(chance_next(kernel_chance()) >> 32),
                        (unsigned long long)(chance_next(kernel_chance()) >> 16));
@@ -189,7 +199,7 @@ size_t claims_of(int worker, size_t *ret_jobs, size_t most)
 
 static void renew(struct transaction *t, struct db_job *j)
 {
-    j->lease_until = t->now + db.workers[j->worker].claim_lease;
+    j->lease_until = lease_clock(t, j->scope) + db.workers[j->worker].claim_lease;
     world_fact((struct fact){.kind = FACT_RENEWED,
                              .node = t->node,
                              .call = t->call,

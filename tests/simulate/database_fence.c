@@ -1,5 +1,6 @@
 /* sql/0003_authority.sql. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "store_fake.h"
@@ -8,14 +9,11 @@
 
 struct database db;
 static int64_t clock_step;
-static int64_t next_step_us; /* in the world's time: not before */
-
-#define STEPS_APART_US INT64_C(5000000)
 
 void database_reset(void)
 {
     memset(&db, 0, sizeof db);
-    clock_step = next_step_us = 0;
+    clock_step = 0;
     for (int i = 0; i < HISTORY_SCOPES; i++) {
         db.fences[i].beat_at = db.fences[i].reap_not_before = INT64_MIN / 4; /* -infinity */
     }
@@ -26,14 +24,8 @@ int64_t database_now(void)
     return world.base_us + world_us() + clock_step;
 }
 
-/* Two opposite steps within one round of tending are one small step to the leader, and leases that
- * were renewed in between look lapsed to it. */
 void database_step_clock(int64_t by_us)
 {
-    if (world_us() < next_step_us) {
-        return;
-    }
-    next_step_us = world_us() + STEPS_APART_US;
     world_fact((struct fact){
         .kind = FACT_CLOCK_STEP, .node = -1, .db_us = database_now(), .by_us = by_us});
     clock_step += by_us;
@@ -196,6 +188,14 @@ bool is_moved(int scope)
     return on != 0 && on != server.epoch;
 }
 
+/* reports.time_of_job: microseconds. */
+static int64_t time_of_job(const char *id)
+{
+    char hex[13];
+    (void)snprintf(hex, sizeof hex, "%.8s%.4s", id, id + 9);
+    return (int64_t)strtoull(hex, NULL, 16) * 1000;
+}
+
 const char *job_not_known(int scope, const char *const *jobs, size_t count)
 {
     const char *newest = NULL;
@@ -203,8 +203,9 @@ const char *job_not_known(int scope, const char *const *jobs, size_t count)
         bool forgiven = jobs[i][0] == '\0' || job_find(jobs[i]) < db.job_count;
         for (size_t k = 0; k < db.hold_count; k++) {
             const struct db_hold *h = &db.holds[k];
-            forgiven = forgiven || (h->scope == scope && h->cause == CAUSE_DATABASE_REWOUND &&
-                                    h->lifted && strcmp(h->mark, jobs[i]) >= 0);
+            forgiven =
+                forgiven || (h->scope == scope && h->cause == CAUSE_DATABASE_REWOUND && h->lifted &&
+                             (strcmp(h->mark, jobs[i]) >= 0 || h->since >= time_of_job(jobs[i])));
         }
         if (!forgiven && (newest == NULL || strcmp(jobs[i], newest) > 0)) {
             newest = jobs[i];
@@ -241,7 +242,7 @@ bool prove_regressed(struct transaction *t, int64_t read)
 }
 
 /* The leases that live workers agreed to, and the one new ones would. */
-static int64_t lease_longest(void)
+int64_t lease_longest(void)
 {
     int64_t longest = world.setup.claim_lease_us;
     for (size_t i = 0; i < db.worker_count; i++) {
@@ -252,13 +253,19 @@ static int64_t lease_longest(void)
     return longest;
 }
 
+int64_t lease_clock(const struct transaction *t, int scope)
+{
+    int64_t beat_at = db.fences[scope].beat_at;
+    return beat_at > t->now && !MUTANT("lease_by_clock_alone") ? beat_at : t->now;
+}
+
 bool beat(struct transaction *t, int scope, bool stepped, bool step_known)
 {
     struct db_fence *f = &db.fences[scope];
     int64_t at = t->now;
     int64_t longest = lease_longest();
-    int64_t shortest = world.setup.claim_lease_us;
-    int64_t silent = step_known ? shortest : shortest / 2;
+    int64_t spare = world.setup.claim_lease_us / 4 + world.setup.reap_grace_us;
+    int64_t silent = step_known ? spare : spare / 2;
     if ((step_known && stepped) || f->beat_at > at + 1000000 || f->beat_at < at - silent) {
         f->reap_not_before = at + longest;
     }

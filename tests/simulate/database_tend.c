@@ -5,7 +5,7 @@
 #include "mutant.h"
 #include "world.h"
 
-#define FURTHER_US 10000000 /* a lease that lies further ahead was made by another clock */
+#define FURTHER_US 10000000 /* what lies further ahead was made by another clock */
 
 int64_t retry_delay(int64_t base, int64_t cap, int attempt)
 {
@@ -285,21 +285,38 @@ static void workers_bury(struct transaction *t)
                       u->heartbeat_at > t->now + FURTHER_US;
         for (size_t i = 0; lives && silent && i < db.job_count; i++) {
             const struct db_job *j = &db.jobs[i];
-            silent = !(j->state == JOB_RUNNING && j->worker == (int)w && j->lease_until >= t->now);
+            silent = !(j->state == JOB_RUNNING && j->worker == (int)w &&
+                       j->lease_until + world.setup.reap_grace_us >= t->now);
         }
         u->state = lives && silent ? WORKER_DEAD : u->state;
+    }
+}
+
+/* No renewal puts it there: the clock was ahead then. */
+static bool is_ahead(const struct transaction *t, const struct db_job *j)
+{
+    return j->state == JOB_RUNNING && j->scope == t->scope &&
+           j->lease_until > t->now + lease_longest() + world.setup.reap_grace_us + FURTHER_US;
+}
+
+static void leases_set_back(struct transaction *t)
+{
+    for (size_t i = 0; i < db.job_count; i++) {
+        if (is_ahead(t, &db.jobs[i])) {
+            db.jobs[i].lease_until = t->now + lease_longest();
+            tell_job(t, i);
+        }
     }
 }
 
 static void reap(struct transaction *t, struct tended_world *w)
 {
     int64_t early = MUTANT("reap_early") ? world.setup.claim_lease_us / 2 : 0;
-    int64_t furthest = world.setup.claim_lease_us + world.setup.reap_grace_us + FURTHER_US;
     for (size_t i = 0; i < db.job_count && w->reaped < w->limit; i++) {
         const struct db_job *j = &db.jobs[i];
         if (j->state == JOB_RUNNING && j->scope == t->scope &&
             (j->lease_until + world.setup.reap_grace_us < t->now + early ||
-             j->lease_until > t->now + furthest)) {
+             (MUTANT("reap_from_ahead") && is_ahead(t, j)))) {
             job_lose(t, i);
             w->reaped++;
         }
@@ -329,10 +346,18 @@ enum call_verdict tend(struct transaction *t, struct tended_world *w)
     if (!fence_holds(t)) {
         return VERDICT_FENCED;
     }
+    const char *const marks[] = {w->known};
+    if (job_not_known(t->scope, marks, 1) != NULL) {
+        w->moved = true;
+        return VERDICT_ERROR;
+    }
     bool known = w->clock_from != HISTORY_NONE && w->clock_to != HISTORY_NONE;
     w->stepped = known && (t->now < w->clock_from - 1000000 || t->now > w->clock_to + 1000000);
     w->beaten = beat(t, t->scope, w->stepped, known);
     bool may_reap = t->now >= db.fences[t->scope].reap_not_before && !w->stepped && w->beaten;
+    if (!MUTANT("reap_from_ahead")) {
+        leases_set_back(t);
+    }
     if (may_reap || MUTANT("reap_without_pause")) {
         reap(t, w);
     }

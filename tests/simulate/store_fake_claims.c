@@ -141,6 +141,11 @@ static void claims_of_execute(struct request *q, struct transaction *t)
     size_t jobs[JOBS_MOST];
     (void)t;
     claimed_fill(r, jobs, claims_of(worker_find(r->worker), jobs, JOBS_MOST));
+    for (size_t i = 0; i < r->claimed_count; i++) {
+        if (claim_is_held(r->claimed[i].scope)) {
+            r->claimed[i].token[0] = '\0';
+        }
+    }
     request_answer(q, VERDICT_OK, STATUS_OK);
 }
 

@@ -21,3 +21,16 @@ enum status store_figures(struct store *store, const struct figure_request *requ
     request_end(q);
     return status;
 }
+
+enum status store_problems(struct store *store, instant deadline, struct problem_list *ret_problems,
+                           struct error *err)
+{
+    struct request *q = request_new(sizeof *q, OP_NONE, figures_execute);
+    enum status status = exchange(store, deadline, q, err);
+    if (status == STATUS_OK) {
+        ret_problems->count = 0;
+        ret_problems->more = false;
+    }
+    request_end(q);
+    return status;
+}

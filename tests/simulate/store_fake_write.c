@@ -62,6 +62,7 @@ static enum gap_cause gap_of(enum gap_reason reason)
     case GAP_MISFIRE_SKIP:
         return GAP_BY_SKIP;
     case GAP_MISFIRE_LATEST:
+    case GAP_COALESCED:
         return GAP_BY_LATEST;
     case GAP_MISFIRE_MAX:
         return GAP_BY_MAX;
@@ -241,15 +242,16 @@ static void tend_execute(struct request *q, struct transaction *t)
     struct tend_request *r = (struct tend_request *)q;
     r->now = t->now;
     enum call_verdict verdict = tend(t, &r->w);
-    request_answer(q, verdict, status_of(verdict, STATUS_INVALID));
+    request_answer(q, verdict, status_of(verdict, r->w.moved ? STATUS_CONFLICT : STATUS_INVALID));
 }
 
-enum status store_tend(const struct store_call *call, size_t limit, struct tend_clock clock,
-                       struct tended *ret_tended, struct error *err)
+enum status store_tend(const struct store_call *call, struct tend_terms terms,
+                       struct tend_clock clock, struct tended *ret_tended, struct error *err)
 {
     struct tend_request *r = request_new(sizeof *r, OP_TEND, tend_execute);
     request_authority(&r->q, call->authority);
-    r->w.limit = (int)limit;
+    r->w.limit = (int)terms.limit;
+    (void)snprintf(r->w.known, sizeof r->w.known, "%s", terms.known == NULL ? "" : terms.known);
     r->w.clock_from = utc_is_none(clock.from) ? HISTORY_NONE : clock.from.us;
     r->w.clock_to = utc_is_none(clock.to) ? HISTORY_NONE : clock.to.us;
     enum status status = exchange(call->store, call->deadline, &r->q, err);

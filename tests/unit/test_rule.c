@@ -166,8 +166,8 @@ static void test_bad_rules_are_refused_with_the_remedy(void **state)
     check_refused("once", "2030-02-30T06:00", "UTC", "no date 2030-02-30");
     check_refused("once", "2030-04-12", "UTC", "YYYY-MM-DDTHH:MM:SS");
     check_refused("once", "2030-04-12T06:00:00.5", "UTC", "fraction");
-    check_refused("rrule", "FREQ=DAILY", "UTC", "not supported yet");
-    check_refused("CRON", "0 6 * * *", "UTC", "write cron, interval or once");
+    check_refused("rrule", "FREQ=DAILY", "UTC", "needs start_local");
+    check_refused("CRON", "0 6 * * *", "UTC", "write cron, rrule, interval or once");
     check_refused("cron", "0 6 * * *", "Europe/berlin", "write \"Europe/Berlin\"");
     check_refused("cron", "0 25 * * *", "UTC", "hour \"25\"");
     check_refused("cron", "0 0 30 2 *", "UTC", "never fires");
