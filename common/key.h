@@ -8,7 +8,12 @@
  * Where both passes of an overlap fire, the offset follows ("2026-10-25T02:30+02:00").
  * An interval has no local time of its own: its key is the UTC instant with Z, in the minute form
  * when anchor and length are whole minutes and in the second form otherwise (a fraction of the
- * anchor is cut; firings are at least a second apart, so keys still differ). */
+ * anchor is cut; firings are at least a second apart, so keys still differ).
+ *
+ * The same forms stand in sql/0009_requests.sql (local_keys, interval_keys, key_to_come), which
+ * judges the keys that people write, in check_repeat of sql/0002_definitions.sql and in key_floor
+ * of sql/0016_verify.sql: change all of them. What the two sides say of one another's keys is
+ * compared by test_sql_knows_each_key_that_the_planner_writes. */
 #ifndef RS_KEY_H
 #define RS_KEY_H
 

@@ -33,20 +33,58 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION reports.local_instants(timestamp, text) IS 'When a zone''s clock shows a local time: none, one or two instants.';
 
--- The time of day of a rule that has but one, whose keys are dates.
-CREATE FUNCTION reports.time_of_day(p_kind text, p_rule text) RETURNS interval
+-- The value of a field of numbers that has but one: "7", "7-7", "0,0", "*/60" and, as Quartz writes it, "50/20" and "50-10/30".
+CREATE FUNCTION reports.only_value(p_field text, p_most integer) RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN p_kind = 'once' THEN substring(p_rule FROM '^.{10}[T ](\d\d:\d\d(:\d\d)?)')::interval
-                WHEN p_kind = 'cron' AND p_rule ~ '^@' THEN CASE WHEN p_rule <> '@hourly' THEN interval '0' END
-                WHEN p_kind = 'cron' THEN make_interval(
-                     secs => CASE WHEN f.s ~ '^\d{1,2}$' THEN f.s::integer END,
-                     mins => CASE WHEN f.m ~ '^\d{1,2}$' THEN f.m::integer WHEN f.m ~ '^\*/([6-9]\d|\d{3,})$' THEN 0 END,
-                     hours => CASE WHEN f.h ~ '^\d{1,2}$' THEN f.h::integer WHEN f.h ~ '^\*/(2[4-9]|[3-9]\d|\d{3,})$' THEN 0 END) END
-      FROM (SELECT CASE WHEN x.first = 2 THEN x.fields[1] ELSE '0' END AS s, x.fields[x.first] AS m, x.fields[x.first + 1] AS h
-              FROM (SELECT w.fields, CASE WHEN cardinality(w.fields) > 5 THEN 2 ELSE 1 END AS first
-                      FROM regexp_split_to_array(btrim(p_rule), '\s+') AS w (fields)) x) f
+    SELECT CASE WHEN count(DISTINCT n.value) = 1 AND count(*) = count(i.part) THEN min(n.value) END
+      FROM (SELECT regexp_match(t.item, '^(?:\*|(?=/)|(\d{1,2})(?:-(\d{1,2}))?)(/(\d{1,8}))?$') AS part FROM regexp_split_to_table(p_field, ',') AS t (item)) i
+      LEFT JOIN LATERAL (SELECT coalesce(i.part[1]::integer, 0) AS low,
+                                coalesce(i.part[2], CASE WHEN i.part[3] IS NULL THEN i.part[1] END, p_most::text)::integer AS high) r ON true
+      LEFT JOIN LATERAL (SELECT v % (p_most + 1) AS value
+                           FROM generate_series(r.low, r.high + CASE WHEN r.high < r.low THEN p_most + 1 ELSE 0 END, nullif(coalesce(i.part[4]::integer, 1), 0)) AS v) n ON true
 $$;
-COMMENT ON FUNCTION reports.time_of_day(text, text) IS 'The time of day at which a rule fires; NULL: it has several, or is an interval.';
+COMMENT ON FUNCTION reports.only_value(text, integer) IS 'The one value of a field, of 0 to p_most, of a cron or recurrence rule; NULL: it has several.';
+
+-- The three fields of a cron rule, in either dialect, that say the time of day.
+CREATE FUNCTION reports.clock_fields(p_rule text) RETURNS text[]
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN w.fields[1] = '@hourly' THEN '{0,0,*}' WHEN w.fields[1] ~ '^@' THEN '{0,0,0}'
+                WHEN cardinality(w.fields) > 5 THEN w.fields[1:3] ELSE '0'::text || w.fields[1:2] END
+      FROM regexp_split_to_array(btrim(p_rule), '\s+') AS w (fields)
+$$;
+COMMENT ON FUNCTION reports.clock_fields(text) IS 'Second, minute and hour of a cron rule.';
+
+-- The time of day of a rule that has but one, whose keys are dates. What BYSETPOS picks, what steps of hours or
+-- minutes come to and what rdates of another time add only the leader's parser could say.
+CREATE FUNCTION reports.time_of_day(p_version reports.schedule_version) RETURNS interval
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE p_version.kind
+           WHEN 'once' THEN substring(p_version.rule FROM '^.{10}[T ](\d\d:\d\d(:\d\d)?)')::interval
+           WHEN 'cron' THEN (SELECT make_interval(hours => reports.only_value(f.clock[3], 23), mins => reports.only_value(f.clock[2], 59),
+                                                  secs => reports.only_value(f.clock[1], 59))
+                               FROM reports.clock_fields(p_version.rule) AS f (clock))
+           WHEN 'rrule' THEN
+               (SELECT t.clock
+                  FROM (SELECT make_interval(
+                            hours => reports.only_value(coalesce(substring(w.rule FROM 'BYHOUR=([^;]*)'), extract(hour FROM p_version.start_local)::text), 23),
+                            mins => reports.only_value(coalesce(substring(w.rule FROM 'BYMINUTE=([^;]*)'), extract(minute FROM p_version.start_local)::text), 59),
+                            secs => reports.only_value(coalesce(substring(w.rule FROM 'BYSECOND=([^;]*)'), extract(second FROM p_version.start_local)::integer::text), 59))
+                               AS clock
+                          FROM (SELECT upper(p_version.rule) AS rule) w
+                         WHERE w.rule ~ 'FREQ=(DAILY|WEEKLY|MONTHLY|YEARLY)' AND w.rule !~ 'BYSETPOS=') t
+                 WHERE (SELECT bool_and(d.at::time = t.clock::time) FROM unnest(p_version.rdates) AS d (at)) IS NOT FALSE) END
+$$;
+COMMENT ON FUNCTION reports.time_of_day(reports.schedule_version) IS 'The time of day at which a version fires; NULL: it has several, is an interval, or only the leader can tell.';
+
+CREATE FUNCTION reports.clock_goes_back(p_date date, p_zone text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT EXISTS (SELECT FROM generate_series(p_date - interval '15 hours', p_date + interval '37 hours', interval '1 hour') AS h (utc)
+                    CROSS JOIN LATERAL (SELECT h.utc AT TIME ZONE 'UTC' AT TIME ZONE p_zone AS before,
+                                               (h.utc + interval '1 hour') AT TIME ZONE 'UTC' AT TIME ZONE p_zone AS after) c
+                    -- The times shown twice lie between these two.
+                    WHERE c.after < c.before + interval '1 hour' AND c.after - interval '1 hour' < p_date + 1 AND c.before + interval '1 hour' > p_date)
+$$;
+COMMENT ON FUNCTION reports.clock_goes_back(date, text) IS 'May a zone''s clock show some time of a date twice?';
 
 -- How the firing at or before an instant is known, as key_format in common/key.c writes it.
 CREATE FUNCTION reports.interval_keys(p_version reports.schedule_version, p_form text, p_at timestamptz) RETURNS text[]
@@ -65,21 +103,23 @@ END
 $$;
 COMMENT ON FUNCTION reports.interval_keys(reports.schedule_version, text, timestamptz) IS 'The key of an interval''s firing at or before an instant; empty before its anchor.';
 
+-- The forms of keys are those of common/key.h, with the overlaps of common/nominal.c: change both sides.
 -- The same for a local time of the other kinds: two where both passes of an overlap run. Whether the rule names
 -- that time only the leader's parser could say; a time that it does not name is no firing that could come twice.
 CREATE FUNCTION reports.local_keys(p_version reports.schedule_version, p_form text, p_local timestamp) RETURNS text[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     key text := to_char(p_local, CASE p_form WHEN 'date' THEN 'YYYY-MM-DD' WHEN 'minute' THEN 'YYYY-MM-DD"T"HH24:MI' ELSE 'YYYY-MM-DD"T"HH24:MI:SS' END);
-    -- Of six fields and more the first is the second.
-    follows_clock boolean := p_version.kind = 'cron'
-        AND p_version.rule ~ CASE WHEN btrim(p_version.rule) ~ '^(\S+\s+){5}' THEN '^\s*(\*|\S+\s+\*|\S+\s+\S+\s+\*)' ELSE '^\s*(@hourly|\*|\S+\s+\*)' END;
+    -- A step from the first value may lack its * in Quartz.
+    follows_clock boolean := p_version.kind = 'cron' AND array_to_string(reports.clock_fields(p_version.rule), ' ') ~ '(^| )[*/]';
     twice boolean := CASE p_version.dst_overlap WHEN 'auto' THEN follows_clock ELSE p_version.dst_overlap = 'both' END;
+    at_local timestamp := CASE WHEN p_form = 'date' THEN p_local::date + reports.time_of_day(p_version) ELSE p_local END;
     passes timestamptz[];
 BEGIN
-    passes := CASE WHEN twice THEN reports.local_instants(
-                   CASE p_form WHEN 'date' THEN p_local::date + reports.time_of_day(p_version.kind, p_version.rule) ELSE p_local END,
-                   p_version.time_zone) END;
+    IF twice AND at_local IS NULL AND reports.clock_goes_back(p_local::date, p_version.time_zone) THEN
+        RETURN NULL;
+    END IF;
+    passes := CASE WHEN twice THEN reports.local_instants(at_local, p_version.time_zone) END;
     IF cardinality(passes) = 2 THEN
         RETURN ARRAY(SELECT key || reports.offset_text(extract(epoch FROM (at AT TIME ZONE p_version.time_zone) - (at AT TIME ZONE 'UTC'))::integer)
                        FROM unnest(passes) AS at ORDER BY at);
@@ -87,7 +127,7 @@ BEGIN
     RETURN ARRAY[key];
 END
 $$;
-COMMENT ON FUNCTION reports.local_keys(reports.schedule_version, text, timestamp) IS 'The keys that a firing of a local time has.';
+COMMENT ON FUNCTION reports.local_keys(reports.schedule_version, text, timestamp) IS 'The keys that a firing of a local time has; NULL: a date of which only the leader can tell whether there are two.';
 
 -- A key that begins like a date is a firing's own to the byte, or none: with another spelling of it a firing would
 -- come twice, and with that of a firing still to come this one would be missing (I3). One that exists is no fault.
@@ -137,10 +177,21 @@ BEGIN
     -- Whose firing it was: each version plans what is due while it is in force.
     SELECT * INTO v FROM reports.schedule_version w WHERE w.schedule = p_schedule
      ORDER BY w.effective_from <= at DESC, CASE WHEN w.effective_from <= at THEN -w.version ELSE w.version END LIMIT 1;
-    form := coalesce(form, CASE WHEN v.kind = 'interval' THEN NULL WHEN reports.time_of_day(v.kind, v.rule) IS NULL THEN 'minute' ELSE 'date' END);
+    IF form IS NULL AND v.kind = 'rrule' THEN
+        fault := format('key %L begins like a date, and the leader has not said yet what keys "%s" has', p_key, p_schedule);
+        hint := 'Ask again when reportctl schedules shows its next firing, or choose a key of your own, which must not begin with a date.';
+        RETURN;
+    END IF;
+    form := coalesce(form, CASE WHEN v.kind = 'interval' THEN NULL WHEN reports.time_of_day(v) IS NOT NULL THEN 'date'
+                                WHEN reports.only_value((reports.clock_fields(v.rule))[1], 59) = 0 THEN 'minute' ELSE 'second' END);
     IF part IS NOT NULL AND (part[2] IS NOT NULL OR (form = 'date' AND v.kind <> 'interval')) THEN
         keys := CASE WHEN v.kind = 'interval' THEN CASE WHEN isfinite(v.anchor) THEN reports.interval_keys(v, form, at) END
                      ELSE reports.local_keys(v, form, CASE WHEN part[4] IS NULL OR p_key ~ '^\d{4}-\d\d-\d\d[+-]' THEN clock ELSE at AT TIME ZONE v.time_zone END) END;
+    END IF;
+    IF keys IS NULL AND v.kind <> 'interval' AND form = 'date' AND part IS NOT NULL THEN
+        fault := format('key %L names a date on which the clock of %s is turned back, and only the leader knows whether "%s" fires twice on it', p_key, v.time_zone, p_schedule);
+        hint := 'Choose a key of your own, which must not begin with a date.';
+        RETURN;
     END IF;
     IF p_key = ANY (keys) THEN
         to_come := CASE WHEN form = 'date' AND v.kind <> 'interval' THEN clock::date > (clock_timestamp() AT TIME ZONE v.time_zone)::date

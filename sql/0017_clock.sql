@@ -1,4 +1,4 @@
--- The clock guard ("Clock guard" in docs/architecture.md): what makes a step of this server's clock a hold, and
+-- The clock guard ("Guards" in docs/architecture.md): what makes a step of this server's clock a hold, and
 -- what lifts it. Replicas bring samples; everything is judged here, from the rows of member_clock, and the
 -- functions are not fenced: who testifies need not lead.
 --

@@ -1,5 +1,5 @@
 /* When the poll thread claims, pulls, pauses Kafka or lets messages pass. Pure: counts and times
- * in, a decision out (docs/architecture.md, Threads).
+ * in, a decision out.
  *
  * No free slot: wait for one, leaving the consumer as it is, for short jobs free theirs within
  * milliseconds and resuming after a pause costs a fetch (librdkafka drops what it had fetched).

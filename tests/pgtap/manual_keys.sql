@@ -5,9 +5,11 @@ BEGIN;
 SELECT no_plan();
 
 -- A schedule that was made on 1 January 2026, taken in with this form of keys (NULL: not taken in yet).
-CREATE FUNCTION pg_temp.made(p_name text, p_kind text, p_rule text, p_form text, p_zone text DEFAULT 'Europe/Berlin', p_anchor timestamptz DEFAULT '2026-01-01 00:00Z') RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION pg_temp.made(p_name text, p_kind text, p_rule text, p_form text, p_zone text DEFAULT 'Europe/Berlin', p_anchor timestamptz DEFAULT '2026-01-01 00:00Z',
+                             p_start timestamp DEFAULT NULL, p_overlap text DEFAULT 'auto', p_dialect text DEFAULT 'std', p_rdates timestamp[] DEFAULT NULL) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO reports.schedule (name, scope, report, kind, rule, time_zone, anchor) VALUES (p_name, 'tap', 'nothing', p_kind, p_rule, p_zone, p_anchor);
+    INSERT INTO reports.schedule (name, scope, report, kind, rule, time_zone, anchor, start_local, dst_overlap, dialect, rdates)
+    VALUES (p_name, 'tap', 'nothing', p_kind, p_rule, p_zone, p_anchor, p_start, p_overlap, p_dialect, p_rdates);
     UPDATE reports.schedule_version SET effective_from = '2026-01-01Z' WHERE schedule = p_name;
     INSERT INTO reports.schedule_progress (schedule, scope, version, switched_at, key_form) SELECT p_name, 'tap', 1, '2026-01-01Z', p_form WHERE p_form IS NOT NULL;
 END
@@ -90,6 +92,44 @@ SELECT pg_temp.wrong('daily', '2026-10-25+02:00', 'Write 2026-10-25');
 SELECT matches(pg_temp.key('daily', to_char(now() AT TIME ZONE 'Europe/Berlin' + away, 'YYYY-MM-DD')), '^55000 key .* names a time that is still to come .Wait for that firing', format('a date %s from now is refused', away))
   FROM unnest('{1 day,400 days}'::interval[]) away;
 SELECT pg_temp.right('daily', to_char(now() AT TIME ZONE 'Europe/Berlin', 'YYYY-MM-DD'));
+
+-- Recurrence rules, of which both passes run when dst_overlap says so. The time of day is the rule's or the start's.
+SELECT pg_temp.made('rule', 'rrule', 'FREQ=DAILY', 'date', p_start => '2026-01-01 02:30'),
+       pg_temp.made('rule-both', 'rrule', 'FREQ=DAILY', 'date', p_start => '2026-01-01 02:30', p_overlap => 'both', p_rdates => '{2026-02-01 02:30}'),
+       pg_temp.made('rule-hour', 'rrule', 'freq=daily;byhour=2;byminute=15', 'date', p_start => '2026-01-01 12:30', p_overlap => 'both'),
+       pg_temp.made('rule-noon', 'rrule', 'FREQ=DAILY', 'date', p_start => '2026-01-01 12:30', p_overlap => 'both'),
+       pg_temp.made('rule-hours', 'rrule', 'FREQ=DAILY;BYHOUR=2,14', 'minute', p_start => '2026-01-01 00:30', p_overlap => 'both');
+SELECT pg_temp.right(s, '2026-10-25') FROM unnest('{rule,rule-noon}'::text[]) s;
+SELECT pg_temp.wrong('rule', '2026-10-25+02:00', 'Write 2026-10-25');
+SELECT pg_temp.right(s, k) FROM unnest('{rule-both,rule-hour}'::text[]) s, unnest('{2026-10-25+02:00,2026-10-25+01:00,2026-10-24,2026-10-26}'::text[]) k;
+SELECT pg_temp.wrong(s, '2026-10-25', 'Write 2026-10-25+02:00 or 2026-10-25+01:00') FROM unnest('{rule-both,rule-hour}'::text[]) s;
+SELECT pg_temp.right('rule-hours', k) FROM unnest('{2026-10-25T02:30+02:00,2026-10-25T14:30}'::text[]) k;
+SELECT pg_temp.wrong('rule-hours', '2026-10-25T02:30', 'Write 2026-10-25T02:30+02:00 or 2026-10-25T02:30+01:00');
+SELECT pg_temp.wrong('rule-hours', '2026-10-25', 'Its keys look like 2030-04-12T06:00');
+-- Where only the leader knows the time of day, neither spelling of a date with an overlap is taken.
+SELECT pg_temp.made('picked', 'rrule', 'FREQ=DAILY;BYHOUR=2,14;BYSETPOS=1', 'date', p_start => '2026-01-01 02:30', p_overlap => 'both'),
+       pg_temp.made('added', 'rrule', 'FREQ=DAILY;COUNT=9', 'date', p_start => '2026-01-01 12:30', p_overlap => 'both', p_rdates => '{2026-10-25 02:30}');
+SELECT pg_temp.right(s, k) FROM unnest('{picked,added}'::text[]) s, unnest('{2026-03-29,2026-10-24,2026-10-26}'::text[]) k;
+SELECT is(pg_temp.key(s, k), format('22023 key %L names a date on which the clock of Europe/Berlin is turned back, and only the leader knows whether "%s" fires twice on it (Choose a key of your own, which must not begin with a date.)', k, s), format('%s: %s is left to the leader', s, k))
+  FROM unnest('{picked,added}'::text[]) s, unnest('{2026-10-25,2026-10-25+02:00,2026-10-25+01:00}'::text[]) k;
+-- Nor any before the leader has said what form its keys have.
+SELECT pg_temp.made('new-rule', 'rrule', 'FREQ=DAILY', NULL, p_start => '2026-01-01 02:30');
+SELECT is(pg_temp.key('new-rule', k), format('22023 key %L begins like a date, and the leader has not said yet what keys "new-rule" has (Ask again when reportctl schedules shows its next firing, or choose a key of your own, which must not begin with a date.)', k), format('%s is too early', k))
+  FROM unnest('{2026-02-03,2026-02-03T02:30,2026-02-03T02:30:00}'::text[]) k;
+SELECT pg_temp.right('new-rule', 'rerun-7');
+
+-- Six fields, one value in another spelling, Quartz.
+SELECT pg_temp.made('six', 'cron', '30 0 6,7 * * *', NULL), pg_temp.made('six-zero', 'cron', '0 0 6,7 * * *', NULL), pg_temp.made('range', 'cron', '30 2-2 * * *', NULL, p_overlap => 'both'),
+       pg_temp.made('quartz', 'cron', '0 /20 2 ? * *', 'minute', p_dialect => 'quartz'), pg_temp.made('quartz-one', 'cron', '0 30/40 2 ? * *', NULL, p_overlap => 'both', p_dialect => 'quartz'),
+       pg_temp.made('quartz-wrapped', 'cron', '0 50-10/30 2 ? * *', NULL, p_overlap => 'both', p_dialect => 'quartz');
+SELECT pg_temp.right('six', '2026-02-03T06:00:30');
+SELECT pg_temp.wrong('six', '2026-02-03T06:00', 'Write 2026-02-03T06:00:00');
+SELECT pg_temp.right('six-zero', '2026-02-03T06:00');
+SELECT pg_temp.wrong('six-zero', '2026-02-03T06:00:00', 'Write 2026-02-03T06:00');
+SELECT pg_temp.right('quartz', '2026-10-25T02:20+02:00');
+SELECT pg_temp.wrong('quartz', '2026-10-25T02:20', 'Write 2026-10-25T02:20+02:00 or 2026-10-25T02:20+01:00');
+SELECT pg_temp.right(s, '2026-10-25+01:00') FROM unnest('{range,quartz-one,quartz-wrapped}'::text[]) s;
+SELECT pg_temp.wrong(s, '2026-10-25', 'Write 2026-10-25+02:00 or 2026-10-25+01:00') FROM unnest('{range,quartz-one,quartz-wrapped}'::text[]) s;
 
 -- What is no date, and what does not exist.
 SELECT pg_temp.right(s, 'rerun-7') FROM unnest('{daily,each-minute,quarter}'::text[]) s;

@@ -1,10 +1,10 @@
-/* Judges a history by the invariants of DESIGN section 3, and by nothing that the product's code
+/* Judges a history by the invariants of docs/guarantees.md, and by nothing that the product's code
  * says.
  *
  * After every step of the world: I1 to I9 and I11 (I10 and I12 are not about histories), the
- * overlap and capacity rules of section 8, holds, and the order of candidates. At FACT_END
- * liveness: with faults over since checker_bound(), each scope that no hold stops has one ACTIVE
- * scheduler, and every due firing has its occurrence or gap.
+ * rules of overlap and capacity (docs/architecture.md), holds, and the order of candidates. At
+ * FACT_END liveness: with faults over since checker_bound(), each scope that no hold stops has one
+ * ACTIVE scheduler, and every due firing has its occurrence or gap.
  *
  * A lossy failover makes the surviving database the baseline: the checker forgets the rows of
  * commits that a FACT_LOST names, and what had been done on their strength is not counted. */

@@ -32,7 +32,7 @@
 #define HISTORY_KEY_MAX      48
 #define HISTORY_NONE         INT64_MIN /* no time: SQL's NULL */
 
-/* The states of DESIGN section 5 in that order; the world maps the product's own. */
+/* The states of docs/lifecycle.md in that order; the world maps the product's own. */
 enum node_state {
     STATE_DOWN,
     STATE_CONNECTING,
@@ -296,7 +296,7 @@ struct setup {
     int64_t live_within_us;               /* see checker.h; 0: what checker_bound() derives */
     int64_t work_within_us; /* a job is closed within it after the later of FAULTS_OVER and its
                                run_after; 0: not judged */
-    bool expect_mark;       /* the high-water mark of DESIGN section 6 is simulated */
+    bool expect_mark;       /* the mark ("Guards", docs/architecture.md) is simulated */
 };
 
 struct history;
