@@ -21,6 +21,9 @@
 #define SESSION_STREAM          905 /* likewise */
 #define SESSION_SEEDS_PER_MILLE 150
 
+#define WORKER_STREAM          906 /* likewise */
+#define WORKER_SEEDS_PER_MILLE 350
+
 static void hold_up_plan(struct fault *f)
 {
     server.stuck = f->amount * KERNEL_MS;
@@ -195,6 +198,26 @@ static void end_in_a_call(struct fault *f)
 static const struct fault_kind session_end = {
     "sessions-end-in-a-call", 1, 2500, 6000, choose_ends, end_in_a_call, forget};
 
+/* A worker is cut from the database for so long that its claims lapse and are reaped; the leader is
+ * there all the time. */
+static void choose_worker(struct fault *f, struct chance *c)
+{
+    f->node = HISTORY_WORKERS_FROM + (int)chance_in(c, 0, world.setup.workers - 1);
+}
+
+static void cut_worker(struct fault *f)
+{
+    world.cut[f->node][SERVICE_POSTGRESQL] = CUT_TO | CUT_FROM;
+}
+
+static void join_worker(struct fault *f)
+{
+    world.cut[f->node][SERVICE_POSTGRESQL] = CUT_NOTHING;
+}
+
+static const struct fault_kind worker_cut = {
+    "worker-cut-beyond-lease", 1, 9000, 20000, choose_worker, cut_worker, join_worker};
+
 static void fault_add(struct fault_list *list, const struct fault_kind *kind, struct chance *c)
 {
     struct fault *f = &list->faults[list->count++];
@@ -228,12 +251,24 @@ static void add_session_ends(uint64_t seed, struct fault_list *list)
     }
 }
 
+static void add_worker_cuts(uint64_t seed, struct fault_list *list)
+{
+    struct chance c = chance_of(seed, WORKER_STREAM);
+    if (!chance_hits(&c, WORKER_SEEDS_PER_MILLE)) {
+        return;
+    }
+    for (int64_t n = chance_in(&c, 1, 3); n > 0 && list->count < FAULTS_MAX; n--) {
+        fault_add(list, &worker_cut, &c);
+    }
+}
+
 void faults_add_rare(uint64_t seed, struct fault_list *list)
 {
     struct chance c = chance_of(seed, STREAM);
     memset(&cut_again, 0, sizeof cut_again);
     add_excursions(seed, list);
     add_session_ends(seed, list);
+    add_worker_cuts(seed, list);
     if (!chance_hits(&c, SEEDS_PER_MILLE)) {
         return;
     }
