@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ask.h"
+#include "known_names.h"
 #include "session.h"
 
 /* ---- show ---- */
@@ -44,7 +45,10 @@ enum exit_code fence_show_command(struct invocation *in)
     const char *values[] = {command_text(in, "--scope")};
     struct section sections[] = {
         {.key = "server", .facts = true},
-        {.key = "scopes", .title = "SCOPES", .empty = "none of that name", .blocks = true},
+        {.key = "scopes",
+         .title = "SCOPES",
+         .empty = "none: insert one into reports.scope",
+         .blocks = true},
         {.key = "ensembles", .title = "ENSEMBLES", .empty = "none was met yet"},
         {.key = "ensembles_refused", .title = "REFUSED ENSEMBLES"},
         {.key = "holds", .title = "HOLDS", .empty = "none"},
@@ -56,6 +60,9 @@ enum exit_code fence_show_command(struct invocation *in)
         {show_server, 0}, {show_scopes, 1}, {show_ensembles, 0}, {show_refused, 0}, {show_holds, 1},
     };
     enum exit_code code = session_open(in, &s);
+    if (code == EXIT_DONE) {
+        code = scope_name_check(&s, values[0]);
+    }
     for (size_t i = 0; i < sizeof asked / sizeof asked[0] && code == EXIT_DONE; i++) {
         code = session_select(&s, asked[i].sql, asked[i].count, values, &sections[i].table);
     }
@@ -79,7 +86,9 @@ static enum exit_code rebase_show(struct session *s, const char *ensemble)
         " (SELECT e.id || ', incarnation ' || e.incarnation FROM reports.ensemble e"
         "   ORDER BY e.incarnation DESC LIMIT 1) AS present,"
         " (SELECT string_agg(r.member, ', ' ORDER BY r.member) FROM reports.ensemble_refused r"
-        "   WHERE r.id = t.id) AS met_by"
+        "   WHERE r.id = t.id) AS met_by,"
+        " (SELECT string_agg(l.scope || ' by ' || l.leader, ', ' ORDER BY l.scope)"
+        "   FROM reports.v_leader l WHERE l.state = 'active') AS led"
         " FROM reports.rebase_target($1) AS t (id)";
     const char *values[] = {ensemble};
     struct table *t = NULL;
@@ -87,12 +96,13 @@ static enum exit_code rebase_show(struct session *s, const char *ensemble)
     if (code == EXIT_DONE) {
         const char *present = table_value(t, 0, "present");
         const char *met_by = table_value(t, 0, "met_by");
-        (void)fprintf(
-            s->in->out,
-            "in force now:   %s\nto be adopted:  %s%s%s\nscopes:         %s, all of them\n",
-            present == NULL ? "none" : present, table_value(t, 0, "id"),
-            met_by == NULL ? "" : ", met by ", met_by == NULL ? "" : met_by,
-            table_value(t, 0, "scopes"));
+        (void)fprintf(s->in->out,
+                      "in force now:   %s\nled by it now:  %s\nto be adopted:  %s%s%s\n"
+                      "scopes:         %s, all of them\n",
+                      present == NULL ? "none" : present,
+                      table_value(t, 0, "led") == NULL ? "no scope" : table_value(t, 0, "led"),
+                      table_value(t, 0, "id"), met_by == NULL ? "" : ", met by ",
+                      met_by == NULL ? "" : met_by, table_value(t, 0, "scopes"));
     }
     table_free(t);
     return code;

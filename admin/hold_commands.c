@@ -14,8 +14,8 @@
 
 /* The columns of every list of holds. */
 #define HOLD_COLUMNS                                                                               \
-    "id, kind, subject, since_at AS \"since_at~\", raised_by AS \"raised_by|BY\", reason,"         \
-    " scope AS \"scope-\", queue AS \"queue-\", cause AS \"cause-\""
+    "id, kind, subject, cause, since_at AS \"since_at~\", raised_by AS \"raised_by|BY\", reason,"  \
+    " scope AS \"scope-\", queue AS \"queue-\""
 
 enum exit_code holds_command(struct invocation *in)
 {
@@ -89,14 +89,17 @@ static const char forgotten[] =
     "   FROM reports.job j ORDER BY j.id DESC LIMIT 10000) x WHERE x.scope = h.scope) AS"
     " newest_job_here_at FROM reports.v_hold_history h WHERE h.id = $1::bigint";
 static const char again_planned[] =
-    "SELECT p.schedule, p.last_fire_at, p.next_fire_at, v.misfire,"
-    " count(*) OVER () AS schedules FROM reports.v_hold_history h"
+    "SELECT p.schedule, p.last_fire_at, p.next_fire_at, coalesce(v.misfire,"
+    " CASE p.key_form WHEN 'date' THEN 'run_all' ELSE 'run_latest' END) AS misfire,"
+    " count(*) OVER () AS \"schedules-\" FROM reports.v_hold_history h"
     " JOIN reports.schedule_progress p ON p.scope = h.scope AND p.next_fire_at <= clock_timestamp()"
     " LEFT JOIN reports.schedule_version v ON v.schedule = p.schedule AND v.version = p.version"
     " WHERE h.id = $1::bigint ORDER BY p.next_fire_at LIMIT 20";
 static const char again_run[] =
-    "SELECT x.state, count(*) AS jobs, min(x.id::text) AS oldest_job FROM"
-    " (SELECT j.state::text, j.id FROM reports.v_hold_history h JOIN reports.job j"
+    "SELECT x.state, count(*) AS jobs, min(x.id::text) AS \"oldest_job-\","
+    " (array_agg(x.name ORDER BY x.id))[1] AS oldest, (array_agg(x.name ORDER BY x.id DESC))[1] AS"
+    " newest FROM (SELECT j.state::text, j.id, j.schedule || ':' || j.occurrence_key AS name"
+    "   FROM reports.v_hold_history h JOIN reports.job j"
     "   ON j.scope = h.scope AND j.state IN ('waiting', 'queued', 'running', 'retry_wait')"
     "   WHERE h.id = $1::bigint LIMIT 10000) x GROUP BY x.state ORDER BY x.state";
 static const char again_sent[] =
@@ -119,12 +122,38 @@ static enum exit_code show_what_may_repeat(struct session *s, const char *id)
     for (size_t i = 0; i < sizeof asked / sizeof asked[0] && code == EXIT_DONE; i++) {
         code = session_select(s, asked[i], 1, values, &sections[i].table);
     }
+    char title[96];
+    if (code == EXIT_DONE && table_rows(sections[1].table) > 0) {
+        (void)snprintf(title, sizeof title, "%s: %zu OF %s SCHEDULES", sections[1].title,
+                       table_rows(sections[1].table),
+                       table_value(sections[1].table, 0, "schedules"));
+        sections[1].title = title;
+    }
     if (code == EXIT_DONE) {
         session_print(s, sections, sizeof sections / sizeof sections[0]);
     }
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
         table_free(sections[i].table);
     }
+    return code;
+}
+
+/* What stands on the same thing all the same. */
+static enum exit_code others_tell(struct session *s, const char *id)
+{
+    static const char sql[] =
+        "SELECT string_agg(format('hold %s on %s (%s)', o.id, CASE o.kind WHEN 'installation' THEN"
+        " 'the installation' ELSE o.kind || ' ' || o.subject END, o.reason), ', ' ORDER BY o.id)"
+        " FROM reports.v_hold_history h JOIN reports.v_hold o ON CASE h.kind WHEN 'queue' THEN"
+        " o.queue = h.queue WHEN 'scope' THEN o.queue IS NULL AND (o.scope IS NULL OR o.scope ="
+        " h.scope) ELSE o.queue IS NULL END WHERE h.id = $1::bigint";
+    struct table *t = NULL;
+    const char *values[] = {id};
+    enum exit_code code = session_select(s, sql, 1, values, &t);
+    if (code == EXIT_DONE && table_cell(t, 0, 0) != NULL) {
+        (void)fprintf(s->in->out, "still held: %s\n", table_cell(t, 0, 0));
+    }
+    table_free(t);
     return code;
 }
 
@@ -159,6 +188,7 @@ enum exit_code release_hold_command(struct invocation *in)
     if (code == EXIT_DONE) {
         (void)fprintf(in->out, "hold %s on %s (%s, by %s) lifted\n", id, table_cell(t, 0, 0),
                       table_cell(t, 0, 1), table_cell(t, 0, 2));
+        code = others_tell(&s, id);
     }
     table_free(t);
     session_close(&s);

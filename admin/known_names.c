@@ -26,6 +26,12 @@ static const struct known queues = {
     .none = "there is none: insert one into reports.queue",
 };
 
+static const struct known calendars = {
+    .what = "calendar",
+    .sql = "SELECT name FROM reports.calendar ORDER BY name LIMIT 1000",
+    .none = "there is none: reportctl calendar import makes one",
+};
+
 static void names_join(const struct table *t, char *ret_text, size_t size)
 {
     size_t n = table_rows(t);
@@ -89,6 +95,11 @@ enum exit_code scope_name_check(struct session *s, const char *name)
 enum exit_code queue_name_check(struct session *s, const char *name)
 {
     return name_check(s, &queues, name);
+}
+
+enum exit_code calendar_name_check(struct session *s, const char *name)
+{
+    return name_check(s, &calendars, name);
 }
 
 bool job_name_split(const char *text, char ret_schedule[NAME_MAX_BYTES], const char **ret_key)

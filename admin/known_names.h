@@ -9,8 +9,9 @@
  * the scopes there are. */
 MUST_USE enum exit_code scope_name_check(struct session *s, const char *name);
 
-/* The same for queues. */
+/* The same for queues and calendars. */
 MUST_USE enum exit_code queue_name_check(struct session *s, const char *name);
+MUST_USE enum exit_code calendar_name_check(struct session *s, const char *name);
 
 /* "SCHEDULE:KEY" into its two parts; a name holds no colon, a key may. False: it is not that.
  * *ret_key points into `text`. Pure. */

@@ -37,6 +37,7 @@ struct ledger_version {
     enum status parsed; /* of its rule: OK; INVALID; other: this host cannot tell */
     struct rule rule;
     struct rule_bounds bounds;
+    int64_t jitter_us; /* also when the rule cannot be read */
     char problem[200]; /* unless parsed is OK */
 
     /* Found by ledger_reigns_find. */

@@ -179,10 +179,12 @@ static void reign_walk(struct check *c, const struct ledger_version *v)
     c->firing = 0;
     c->gap = 0;
     c->missing_before = false;
-    struct firing f = rule_next_within(&n->rule, after, n->bounds);
+    struct rule rule = n->rule;
+    rule.jitter_us = v->jitter_us; /* when it would have been due */
+    struct firing f = rule_next_within(&rule, after, n->bounds);
     while (f.found && f.at.us < until) {
         firing_expect(c, v, &f);
-        f = rule_next_within(&n->rule, f.at, n->bounds);
+        f = rule_next_within(&rule, f.at, n->bounds);
     }
     late_add(c, v);
 }
@@ -201,7 +203,7 @@ static bool firing_has_moved(const struct ledger_version *v, const struct ledger
         if (strcmp(key, f->key) == 0 && g.nominal.s == f->nominal.s) {
             *ret_at = g.at;
             return g.offset_s != f->offset_s &&
-                   f->at.us == (f->nominal.s - f->offset_s) * MICROS_A_SECOND;
+                   f->at.us - v->jitter_us == (f->nominal.s - f->offset_s) * MICROS_A_SECOND;
         }
         g = rule_next_within(&v->rule, g.at, v->bounds);
     }

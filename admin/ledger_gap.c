@@ -51,10 +51,12 @@ static void gap_compare(const struct gap_check *c, const struct ledger_version *
                         enum key_form form, char ret_text[GAP_TEXT_MAX])
 {
     const struct ledger_gap *g = c->gap;
+    struct rule rule = v->rule;
+    rule.jitter_us = c->version->jitter_us; /* by which they would have been due */
     char first_key[KEY_MAX_BYTES];
     char last_key[KEY_MAX_BYTES];
-    struct firing first = rule_next_within(&v->rule, (utc_us){g->from.us - 1}, v->bounds);
-    struct firing last = rule_next_within(&v->rule, (utc_us){g->to.us - 1}, v->bounds);
+    struct firing first = rule_next_within(&rule, (utc_us){g->from.us - 1}, v->bounds);
+    struct firing last = rule_next_within(&rule, (utc_us){g->to.us - 1}, v->bounds);
     ret_text[0] = '\0';
     if (!first.found || first.at.us != g->from.us || !last.found || last.at.us != g->to.us) {
         (void)snprintf(ret_text, GAP_TEXT_MAX,
@@ -69,7 +71,7 @@ static void gap_compare(const struct gap_check *c, const struct ledger_version *
         return;
     }
     int64_t n =
-        rule_count_within(&v->rule, (utc_us){g->from.us - 1}, (utc_us){g->to.us + 1}, v->bounds);
+        rule_count_within(&rule, (utc_us){g->from.us - 1}, (utc_us){g->to.us + 1}, v->bounds);
     if (n != g->firings && n != g->firings + taken_within(c)) {
         (void)snprintf(ret_text, GAP_TEXT_MAX,
                        "there are %" PRId64 " firings in it, and it says %" PRId64, n, g->firings);

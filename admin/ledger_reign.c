@@ -10,7 +10,8 @@ struct reign_walk {
     struct plan_candidates *candidates;
     utc_us dealt; /* the latest firing that a version before dealt with; UTC_NONE: none */
     struct local_time dealt_nominal;
-    bool has_next; /* the version before would have fired again */
+    int64_t jitter_us; /* of the version before */
+    bool has_next;     /* the version before would have fired again */
     struct local_time next_nominal;
     bool carrying; /* the version before was broken and no rule named what it withheld */
     utc_us carried_base;
@@ -139,6 +140,7 @@ static bool version_switch(struct reign_walk *w, const struct ledger_version *v,
         .ends_at = v->bounds.ends_at,
         .has_next = w->has_next,
         .next_nominal = w->next_nominal,
+        .shift_us = v->ended ? 0 : v->jitter_us - w->jitter_us,
     };
     highest_key_find(s, v->version, edit.highest_key);
     enum status status = plan_switch_find(&edit, ret_switch, NULL);
@@ -214,7 +216,7 @@ static void walk_on(struct reign_walk *w, size_t i)
     const struct zone *zone = v->parsed == STATUS_OK ? v->rule.zone : NULL;
     if (!utc_is_none(v->last) && v->last.us > w->dealt.us) {
         w->dealt = v->last;
-        int64_t utc_s = utc_seconds(v->last);
+        int64_t utc_s = utc_seconds((utc_us){v->last.us - v->jitter_us});
         w->dealt_nominal.s = utc_s + (zone != NULL ? zone_offset_at(zone, utc_s) : 0);
     }
     if (v->ended || (v->kind == REIGN_GAP && v->namer != v)) {
@@ -252,8 +254,10 @@ void ledger_reigns_find(struct ledger_subject *s, struct plan_candidates *candid
                              (utc_us){utc_is_none(v->last) ? INT64_MIN : v->last.us + 1});
         if (!known) {
             broken = !version_switch(&w, v, &where) || broken;
+            w.dealt = where.shifted ? where.last_fire_at : w.dealt;
             v->base = later((utc_us){where.switched_at.us - 1}, w.dealt);
         }
+        w.jitter_us = v->jitter_us;
         kind_find(&w, i, broken);
         walk_on(&w, i);
     }

@@ -77,11 +77,13 @@ enum exit_code schedules_command(struct invocation *in)
 
 static const char job_list[] =
     "SELECT id AS \"id-\", schedule, occurrence_key AS key, state AS \"state-\","
-    " concat_ws(' for ', state, waits_for) AS \"state!\", waits_for AS \"waits_for-\","
+    " concat_ws(' for ', state, waits_for) || CASE WHEN state = 'running' AND lease_until < now()"
+    " THEN ', lapsed' ELSE '' END AS \"state!\", waits_for AS \"waits_for-\","
     " attempt || '/' || max_attempts AS \"attempt!\", attempt AS \"attempt-\", max_attempts AS "
     "\"max_attempts-\", ran_s, CASE WHEN state IN ('waiting', 'queued', 'retry_wait') THEN"
     " run_after END AS \"run_after~?\","
-    " CASE WHEN length(error) > 100 THEN left(error, 97) || '...' ELSE error END AS \"error!\","
+    " CASE WHEN state = 'succeeded' THEN NULL WHEN length(error) > 100 THEN left(error, 97) || "
+    "'...' ELSE error END AS \"error!\","
     " worker AS \"worker?\", scheduled_for AS \"scheduled_for?\", id AS \"id!?\","
     " queue AS \"queue-\", priority AS \"priority-\","
     " report AS \"report-\", cause AS \"cause-\", created_at AS \"created_at-\","
@@ -176,7 +178,7 @@ enum exit_code events_command(struct invocation *in)
 {
     static const char diary[] =
         "SELECT to_char(at, 'YYYY-MM-DD HH24:MI:SS.MS\"Z\"') AS \"at!\", at AS \"at-\", scope, "
-        "event, member, reason AS \"reason?\", detail, incarnation AS \"incarnation-\","
+        "event, member, reason, detail AS \"detail?\", incarnation AS \"incarnation-\","
         " generation AS \"generation?\" FROM reports.v_leadership_event WHERE ($2::text IS NULL OR "
         "scope = $2)"
         " ORDER BY id DESC LIMIT $1";

@@ -80,7 +80,7 @@ enum exit_code retry_command(struct invocation *in)
 enum exit_code requests_command(struct invocation *in)
 {
     static const char sql[] =
-        "SELECT requested_at AS \"requested_at~\", kind, subject AS \"subject-\","
+        "SELECT id, requested_at AS \"requested_at~\", kind, subject AS \"subject-\","
         /* Jobs as people name them; ids are looked up for the rows that are shown. */
         " coalesce((SELECT j.schedule || ':' || j.occurrence_key FROM reports.v_job j"
         "  WHERE r.kind IN ('cancel', 'retry') AND j.id = r.job_id), subject) AS \"subject!\","
@@ -88,7 +88,7 @@ enum exit_code requests_command(struct invocation *in)
         " CASE WHEN lapsed THEN 'no leader carried it out before its deadline' ELSE answer END"
         " AS answer, requested_by AS \"requested_by|BY?\", argument AS \"argument?\","
         " CASE WHEN state = 'pending' THEN deadline END AS \"deadline~?\","
-        " scope AS \"scope?\", id AS \"id?\", job_id AS \"job_id-\","
+        " scope AS \"scope?\", job_id AS \"job_id-\","
         " answered_at AS \"answered_at-\", generation AS \"generation-\" FROM reports.v_request r"
         " WHERE ($2::text IS NULL OR scope = $2) AND ($3::text IS NULL"
         " OR CASE WHEN lapsed THEN 'expired' ELSE state END = $3)"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cell.h"
+#include "cut_off.h"
 #include "schedule_names.h"
 #include "store_admin.h"
 
@@ -309,6 +310,12 @@ static enum exit_code request_fail(struct session *s, const struct request *r, e
 enum exit_code request_run(struct session *s, struct request *r)
 {
     struct error err = {0};
+    char again[COMMAND_MAX];
+    char text[COMMAND_MAX + 64];
+    same_command(r, again);
+    (void)snprintf(text, sizeof text, "it may still be carried out: see with %s", again);
+    cut_off_begin(text);
     enum status status = request_follow(s, r, &err);
+    cut_off_end();
     return status == STATUS_OK ? outcome_say(s, r) : request_fail(s, r, status, &err);
 }

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "cell.h"
 #include "store_admin.h"
 
 static bool code_is(const struct error *err, const char *prefix)
@@ -193,9 +194,11 @@ static void page_print_text(const struct session *s, const struct section *secti
     }
     if (view.left_out != NULL && fclose(view.left_out) == 0 && size > 0) {
         (void)fflush(s->in->out);
-        (void)fprintf(s->in->errors,
-                      "reportctl: left out for want of room: %s; -o wide shows all\n",
-                      left_out + 2);
+        char note[CELL_TEXT_MAX];
+        (void)snprintf(note, sizeof note,
+                       "reportctl: left out for want of room: %s; -o wide shows all", left_out + 2);
+        view.to = s->in->errors;
+        table_print_text(note, &view);
     }
     free(left_out);
 }

@@ -28,7 +28,7 @@ static const struct part parts[] = {
      "LIMIT 100"},
     {"jobs", "JOBS", NULL, false,
      "SELECT state, jobs || CASE WHEN capped THEN '+' ELSE '' END AS \"jobs#\","
-     " oldest_at AS \"oldest_at~\" FROM reports.v_job_state"},
+     " lapsed, oldest_at AS \"oldest_at~\" FROM reports.v_job_state"},
     {"last_hour", "JOBS OF THE LAST HOUR", NULL, false,
      "SELECT planned || CASE WHEN capped THEN '+' ELSE '' END AS \"planned#\", succeeded, failed,"
      " cancelled, open FROM reports.v_last_hour"},

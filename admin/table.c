@@ -85,6 +85,11 @@ const char *table_value(const struct table *t, size_t row, const char *name)
     return NULL;
 }
 
+bool column_is_for_people(const struct column *column)
+{
+    return column->show != SHOW_PROGRAMS;
+}
+
 bool column_is_for_programs(const struct column *column)
 {
     return column->show != SHOW_PEOPLE && column->show != SHOW_AGE_PEOPLE;

@@ -48,7 +48,7 @@ struct column {
     bool spare; /* shown on a terminal if there is room; what comes first has it first */
 };
 
-#define TABLE_COLUMNS_MAX 40
+#define TABLE_COLUMNS_MAX 64
 
 struct table;
 
@@ -69,8 +69,9 @@ const char *table_cell(const struct table *t, size_t row,
 /* Cell of a named column in a row; NULL when it is NULL or there is no such column. */
 const char *table_value(const struct table *t, size_t row, const char *name);
 
-/* Is a column in JSON and CSV? */
+/* Is a column in JSON and CSV? On a terminal? */
 bool column_is_for_programs(const struct column *column);
+bool column_is_for_people(const struct column *column);
 
 /* Leave a column out on a terminal. */
 void table_hide(struct table *t, const char *name);
@@ -82,9 +83,10 @@ void table_cut(struct table *t, size_t rows);
 struct table_view {
     FILE *to;
     utc_us now; /* the database's clock, for ages */
-    int width; /* of the terminal: prose wraps at words to fit, spare columns give way; 0: lines are
-                  as long as they are */
-    FILE *left_out; /* gets ", HEADING" for each column that gave way and had values; may be NULL */
+    int width;  /* of the terminal, which no table exceeds (table_fit.h); 0: lines are as long as
+                   they are */
+    FILE *left_out; /* gets ", HEADING" for each column that gave way and had values, or is cut
+                       short; may be NULL */
 };
 
 /* Aligned columns under headings. */

@@ -7,6 +7,7 @@
 
 #include "cell.h"
 #include "civil.h"
+#include "instant_text.h"
 #include "ledger_verify.h"
 #include "schedule_names.h"
 #include "session.h"
@@ -153,12 +154,12 @@ static enum exit_code options_make(struct session *s, struct ledger_verify_optio
         .statement_ms = in->timeout_s * 1000,
     };
     utc_us end;
-    if (to != NULL && rfc3339_parse(to, &end, NULL) == STATUS_OK && end.us < o.to.us) {
+    if (to != NULL && instant_text_parse(to, &end, NULL) == STATUS_OK && end.us < o.to.us) {
         o.to = end;
         o.to_now = false;
     }
     o.from.us = o.to.us - SPAN_DAYS * SECONDS_A_DAY * MICROS_A_SECOND;
-    if (from != NULL && rfc3339_parse(from, &o.from, NULL) != STATUS_OK) {
+    if (from != NULL && instant_text_parse(from, &o.from, NULL) != STATUS_OK) {
         return command_fail(in, EXIT_USAGE, "--from is no instant");
     }
     if (o.from.us >= o.to.us) {

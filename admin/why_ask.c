@@ -63,7 +63,12 @@ enum status why_ask_parse(const char *text, struct why_ask *ret_ask, struct erro
 bool why_ask_of_key(const struct why_ask *ask, struct why_ask *ret_time)
 {
     struct why_ask time = *ask;
-    if (time_take(ask->key, &time, NULL) != STATUS_OK) {
+    char text[KEY_MAX_BYTES];
+    (void)snprintf(text, sizeof text, "%s", ask->key);
+    if (strlen(text) > 10 && (text[10] == '+' || text[10] == '-')) {
+        text[10] = '\0'; /* of a date whose time came twice, the offset */
+    }
+    if (time_take(text, &time, NULL) != STATUS_OK) {
         return false;
     }
     *ret_time = time;

@@ -56,15 +56,24 @@ static enum exit_code queue_tell(struct why *w, const struct table *job)
 static enum exit_code state_tell(struct why *w, const struct table *t)
 {
     const char *state = why_value(t, "state");
+    bool manual = strcmp(why_value(t, "cause"), "manual") == 0;
+    const char *lapsed = why_value(t, "lapsed_s");
     if (strcmp(state, "succeeded") == 0) {
-        why_answer(w, "It was run, and was done %s after it was due",
-                   duration(since_due(w, t, "finished_at")).text);
+        why_answer(w, "It was run, and was done %s after it was %s",
+                   duration(since_due(w, t, "finished_at")).text, manual ? "asked for" : "due");
     } else if (strcmp(state, "failed") == 0) {
         why_answer(w, "It was run and has failed after %s attempt(s): %s", why_value(t, "attempt"),
                    why_value(t, "error"));
     } else if (strcmp(state, "cancelled") == 0) {
         why_answer(w, "Its job was cancelled%s%s", why_value(t, "error")[0] != '\0' ? ": " : "",
                    why_value(t, "error"));
+    } else if (lapsed[0] != '\0') {
+        why_answer(w,
+                   "Its job was begun, attempt %s of %s, by worker %s, whose claim has lapsed %s "
+                   "ago: the worker died, hung or was cut off, and a leader gives the job to "
+                   "another",
+                   why_value(t, "attempt"), why_value(t, "max_attempts"), why_value(t, "worker"),
+                   duration(strtod(lapsed, NULL)).text);
     } else if (strcmp(state, "running") == 0) {
         why_answer(w, "Its job is running: attempt %s of %s, on worker %s", why_value(t, "attempt"),
                    why_value(t, "max_attempts"), why_value(t, "worker"));
@@ -129,7 +138,12 @@ enum exit_code why_chain_tell(struct why *w, const struct table *occurrence)
         code = state_tell(w, occurrence);
     }
     if (code == EXIT_DONE && strcmp(why_value(occurrence, "cause"), "manual") == 0) {
-        why_add(w, "; an operator had asked for it, it is no firing of the rule");
+        struct why_ask time;
+        bool of_a_firing =
+            w->story.firing.found || (w->ask.form == WHY_KEY && why_ask_of_key(&w->ask, &time));
+        why_add(w, "; an operator had asked for it, %s",
+                of_a_firing ? "with the key of this time: the rule does not run it once more"
+                            : "it is no firing of the rule");
     }
     return code == EXIT_DONE ? delay_tell(w, occurrence) : code;
 }

@@ -87,6 +87,8 @@ static enum exit_code occurrence_select(struct why *w, struct table **ret_table)
         "SELECT o.cause, o.scheduled_for, o.planned_at, o.version, j.state::text AS state, "
         "j.waits_on,"
         " j.attempt, j.max_attempts, j.finished_at, j.error, j.worker, j.queue, v.rule, v.kind,"
+        " CASE WHEN j.state = 'running' AND j.lease_until < statement_timestamp() THEN"
+        " extract(epoch FROM statement_timestamp() - j.lease_until) END AS lapsed_s,"
         " v.time_zone, v.recorded_by, o.nominal_local FROM reports.v_occurrence o"
         " LEFT JOIN reports.v_job j ON j.id = o.job_id"
         " LEFT JOIN reports.v_schedule_version v ON v.schedule = o.schedule AND v.version ="
@@ -111,6 +113,37 @@ static enum exit_code occurrence_tell(struct why *w, bool *ret_found)
             (void)snprintf(w->local, sizeof w->local, "%.16s", table_value(t, 0, "nominal_local"));
         }
         code = why_chain_tell(w, t);
+    }
+    table_free(t);
+    return code;
+}
+
+/* Before the schedule was there, a firing can only have been asked for; of the time asked about,
+ * or, where none was, the newest. */
+static enum exit_code manual_tell(struct why *w, bool *ret_found)
+{
+    static const char sql[] =
+        "SELECT occurrence_key FROM reports.v_occurrence WHERE schedule = $1 AND cause = 'manual'"
+        " AND ($2::text IS NULL OR occurrence_key IN ($2, left($2, 10)))"
+        " ORDER BY planned_at DESC LIMIT 1";
+    char text[DATE_TEXT_MAX + 8] = "";
+    int64_t s = w->asked.local.s;
+    int64_t days = s / SECONDS_A_DAY - (s % SECONDS_A_DAY < 0 ? 1 : 0);
+    if (w->ask.form != WHY_LATEST) {
+        date_format(days, text);
+    }
+    if (w->asked.form == WHY_LOCAL) {
+        unsigned minute = (unsigned)((s - days * SECONDS_A_DAY) / 60) % (24 * 60);
+        size_t used = strlen(text);
+        (void)snprintf(text + used, sizeof text - used, "T%02u:%02u", minute / 60, minute % 60);
+    }
+    const char *values[] = {w->ask.schedule, w->ask.form == WHY_LATEST ? NULL : text};
+    struct table *t = NULL;
+    enum exit_code code = session_select(w->s, sql, 2, values, &t);
+    bool some = code == EXIT_DONE && table_rows(t) > 0;
+    if (some) {
+        (void)snprintf(w->key, sizeof w->key, "%s", table_cell(t, 0, 0));
+        code = occurrence_tell(w, ret_found);
     }
     table_free(t);
     return code;
@@ -257,11 +290,18 @@ static enum exit_code time_tell(struct why *w)
     bool found = false;
     enum exit_code code = around_read(w, &around, near);
     if (code == EXIT_DONE && w->asked.form == WHY_LATEST && !latest_find(w)) {
-        why_answer(w, "No firing of it was ever due; reportctl next %s", w->ask.schedule);
+        code = manual_tell(w, &found);
+        if (code == EXIT_DONE && !found) {
+            why_answer(w, "No firing of it was ever due; reportctl next %s", w->ask.schedule);
+        }
     } else if (code == EXIT_DONE) {
         why_story_find(w->subject, &w->asked, w->s->now, &w->story);
         story_take(w);
         code = occurrence_tell(w, &found);
+        if (code == EXIT_DONE && !found && w->story.kind == WHY_NOT_MADE &&
+            (w->ask.form == WHY_LATEST || w->asked.form != WHY_INSTANT)) {
+            code = manual_tell(w, &found);
+        }
         if (code == EXIT_DONE && !found) {
             code = why_reason_tell(w);
         }

@@ -55,6 +55,8 @@ static const struct {
     {"misfire_max", "it was missed, and there were more missed firings than misfire_max: the older "
                     "ones are not run"},
     {"misfire_age", "it was missed, and when it could be planned it was older than misfire_age"},
+    {"coalesced", "it was missed, and of missed firings one is run whose window covers all of them "
+                  "(misfire coalesce)"},
     {"problem_mended", "the schedule could not be planned then; a later version has mended it"},
     {"paused", "the schedule was paused"},
     {"overlap_forbid", "a job of the schedule was still open, and its overlap is forbid"},

@@ -105,7 +105,12 @@ static struct firing asked_firing(const struct ledger_version *v, const struct w
     case WHY_KEY:
     case WHY_INSTANT:
         f = next_of(v, w->at.us - 1);
-        f.found = f.found && f.at.us == w->at.us;
+        if (!f.found || f.at.us != w->at.us) {
+            /* The rule's own instant, which a key may name, is as good as the delayed one. */
+            utc_us delayed = {w->at.us + v->namer->rule.jitter_us};
+            f = next_of(v, delayed.us - 1);
+            f.found = f.found && f.at.us == delayed.us;
+        }
         break;
     case WHY_LOCAL:
         f = nominal_find(v, ask->local, w->at);

@@ -243,6 +243,40 @@ static void test_page_says_first_what_is_wrong(void **state)
     free(page);
 }
 
+static void test_page_lists_the_problems_that_status_lists_with_their_remedies(void **state)
+{
+    (void)state;
+    struct view *v = healthy_view();
+    v->facts[0].problems = 2;
+    v->problems_known = true;
+    v->problems.count = 1;
+    v->problems.rows[0] = (struct problem){.kind = "schedule",
+                                           .subject = "sales",
+                                           .text = "calendar \"<x>\" is empty",
+                                           .remedy = "mend the row"};
+    char *page = page_of(v);
+    assert_shown(page, "Nothing is known to be wrong", false);
+    assert_shown(page,
+                 "<li>schedule sales: calendar &quot;&lt;x&gt;&quot; is empty<br>"
+                 "<span class=\"note\">mend the row</span></li>",
+                 true);
+    assert_shown(page, "<li>main: schedules with a problem", false); /* once */
+    assert_shown(page, "and more", false);
+    free(page);
+    v = healthy_view();
+    v->problems_known = true;
+    v->problems.count = PROBLEMS_MAX;
+    v->problems.more = true;
+    page = page_of(v);
+    assert_shown(page, "<li>and more: <code>reportctl status</code></li>", true);
+    free(page);
+    v = healthy_view();
+    v->problems_known = true;
+    page = page_of(v);
+    assert_shown(page, "Nothing is known to be wrong", true);
+    free(page);
+}
+
 /* What is not known is not told as if it were nothing. */
 static void test_page_without_figures_of_the_database_says_so(void **state)
 {
@@ -290,6 +324,7 @@ int main(void)
         cmocka_unit_test(test_page_escapes_every_text_and_shows_each_scope),
         cmocka_unit_test(test_page_of_a_healthy_replica_says_first_that_nothing_is_wrong),
         cmocka_unit_test(test_page_says_first_what_is_wrong),
+        cmocka_unit_test(test_page_lists_the_problems_that_status_lists_with_their_remedies),
         cmocka_unit_test(test_page_without_figures_of_the_database_says_so),
         cmocka_unit_test(test_problem_that_is_not_utf8_does_not_spoil_the_answer),
     };

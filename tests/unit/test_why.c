@@ -85,6 +85,11 @@ static void test_a_subject_is_a_schedule_with_a_time_a_date_or_a_key(void **stat
     struct why_ask time;
     assert_true(why_ask_of_key(&key, &time));
     assert_int_equal(time.at.us, utc("2026-10-25T00:30:00Z").us);
+    /* A date whose time came twice. */
+    key = ask("sales-daily:2026-10-25+01:00");
+    assert_true(why_ask_of_key(&key, &time));
+    assert_int_equal(time.form, WHY_DATE);
+    assert_int_equal(time.local.s, utc_seconds(utc("2026-10-25T00:00:00Z")));
     key = ask("sales-daily:for-the-board");
     assert_false(why_ask_of_key(&key, &time));
     static const char *const wrong[] = {
@@ -111,6 +116,24 @@ static void test_a_firing_is_found_by_its_local_time_date_or_instant(void **stat
     assert_int_equal(story(&s, "daily@2026-06-08", "2026-06-06T00:00:00Z").kind, WHY_NOT_YET);
     assert_int_equal(story(&s, "daily@2026-06-08", "2026-06-09T00:00:00Z").kind, WHY_WAITS);
     assert_int_equal(story(&s, "daily@2025-12-31", "2026-06-09T00:00:00Z").kind, WHY_NOT_MADE);
+}
+
+static void test_a_delayed_firing_is_found_by_the_rules_time_and_its_own(void **state)
+{
+    (void)state;
+    struct ledger_version v[] = {version(1, "30 6 * * 1-5", "2026-01-01T00:00:00Z")};
+    v[0].jitter_us = v[0].rule.jitter_us = INT64_C(1200) * MICROS_A_SECOND;
+    struct ledger_subject s = subject(v, 1, "2026-06-05T04:50:00Z");
+    static const char *const same[] = {"daily@2026-06-04T06:30", "daily@2026-06-04",
+                                       "daily@2026-06-04T04:30:00Z", "daily@2026-06-04T04:50:00Z"};
+    for (size_t i = 0; i < 4; i++) {
+        struct why_story w = story(&s, same[i], "2026-06-06T00:00:00Z");
+        assert_int_equal(w.kind, WHY_LOST);
+        assert_string_equal(w.key, "2026-06-04");
+        assert_int_equal(w.at.us, utc("2026-06-04T04:50:00Z").us);
+    }
+    assert_int_equal(story(&s, "daily@2026-06-05T04:40:00Z", "2026-06-05T04:45:00Z").kind,
+                     WHY_NOT_NAMED);
 }
 
 static void test_a_time_that_the_rule_does_not_name_has_neighbours(void **state)
@@ -204,6 +227,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_subject_is_a_schedule_with_a_time_a_date_or_a_key),
         cmocka_unit_test(test_a_firing_is_found_by_its_local_time_date_or_instant),
+        cmocka_unit_test(test_a_delayed_firing_is_found_by_the_rules_time_and_its_own),
         cmocka_unit_test(test_a_time_that_the_rule_does_not_name_has_neighbours),
         cmocka_unit_test(test_the_clock_changes_are_told),
         cmocka_unit_test(test_start_end_pause_problem_and_deletion_are_told),
