@@ -8,6 +8,7 @@
 
 #include "civil.h"
 #include "ident.h"
+#include "instant_text.h"
 #include "nearest.h"
 #include "version.h"
 
@@ -189,8 +190,11 @@ static bool value_check(struct invocation *in, const struct argument *p, const c
         }
         return true;
     case VALUE_INSTANT:
-        if (rfc3339_parse(value, &at, &err) != STATUS_OK) {
-            (void)command_fail(in, EXIT_USAGE, "%s: %s", p->name, err.text);
+        if (instant_text_parse(value, &at, &err) != STATUS_OK) {
+            (void)command_fail(in, EXIT_USAGE,
+                               "%s: %s; write 2030-04-12 (in UTC) or "
+                               "2030-04-12T06:00:00+02:00",
+                               p->name, err.text);
             return false;
         }
         return true;
@@ -224,21 +228,6 @@ static bool option_is(const char *argument, const char *name)
 {
     size_t n = strlen(name);
     return strncmp(argument, name, n) == 0 && (argument[n] == '\0' || argument[n] == '=');
-}
-
-const char *output_format_name(enum output_format format)
-{
-    switch (format) {
-    case OUTPUT_TABLE:
-        return "table";
-    case OUTPUT_JSON:
-        return "json";
-    case OUTPUT_CSV:
-        return "csv";
-    case OUTPUT_MARKDOWN:
-        return "markdown";
-    }
-    return "";
 }
 
 static bool format_parse(struct invocation *in, const char *word)
@@ -340,6 +329,18 @@ static bool unknown_option(struct parsing *p, const char *argument)
     return false;
 }
 
+static bool repeated_take(struct invocation *in, const struct argument *q, const char *value)
+{
+    if (q->repeats && in->repeated_count == REPEATS_MAX) {
+        (void)command_fail(in, EXIT_USAGE, "%s may be given %d times", q->name, REPEATS_MAX);
+        return false;
+    }
+    if (q->repeats) {
+        in->repeated[in->repeated_count++] = value;
+    }
+    return true;
+}
+
 static bool own_option(struct parsing *p, const char *argument)
 {
     const struct command *c = p->in->command;
@@ -363,7 +364,7 @@ static bool own_option(struct parsing *p, const char *argument)
             return false;
         }
         p->in->values[i] = value;
-        return value_check(p->in, q, value);
+        return repeated_take(p->in, q, value) && value_check(p->in, q, value);
     }
     return unknown_option(p, argument);
 }

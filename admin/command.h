@@ -45,9 +45,11 @@ struct argument {
     const char *choices;
     const char *fallback; /* NULL: absent unless given */
     const char *help;
+    bool repeats; /* may be given again: the values are in invocation.repeated */
 };
 
-#define ARGUMENTS_MAX  8
+#define ARGUMENTS_MAX  24
+#define REPEATS_MAX    32
 #define FORMATS_ROWS   ((1U << OUTPUT_TABLE) | (1U << OUTPUT_JSON) | (1U << OUTPUT_CSV))
 #define FORMATS_PAGE   ((1U << OUTPUT_TABLE) | (1U << OUTPUT_JSON))
 #define FORMATS_MARKUP ((1U << OUTPUT_TABLE) | (1U << OUTPUT_MARKDOWN))
@@ -70,7 +72,9 @@ struct command {
 struct invocation {
     const struct command *command;
     const char *values[ARGUMENTS_MAX]; /* by parameter; NULL: absent */
-    const char *database;              /* conninfo; never NULL */
+    const char *repeated[REPEATS_MAX]; /* of the one option that repeats */
+    size_t repeated_count;
+    const char *database; /* conninfo; never NULL */
     enum output_format format;
     bool format_given;
     bool wide; /* -o wide: a table as if there were no terminal */

@@ -6,6 +6,7 @@
 
 #define READER   "report_reader"
 #define OPERATOR "report_operator"
+#define AUTHOR   "report_author"
 
 #define LIMIT(n)                                                                                   \
     {                                                                                              \
@@ -48,6 +49,18 @@
     {                                                                                              \
         .name = "queue", .placeholder = "QUEUE", .kind = PARAMETER_WORD, .value = VALUE_NAME,      \
         .required = true, .help = "the queue."                                                     \
+    }
+#define CALENDAR_SOURCE                                                                            \
+    {                                                                                              \
+        .name = "--calendar", .placeholder = "FILE|NAME", .kind = PARAMETER_OPTION,                \
+        .required = true,                                                                          \
+        .help = "a file (with a slash, or ending in .csv or .ics), or the name of a shipped one: " \
+                "weekends, us-federal, nyse, uk, target, de, fr, jp."                              \
+    }
+#define CALENDAR_NAME(is_required)                                                                 \
+    {                                                                                              \
+        .name = "name", .placeholder = "CALENDAR", .kind = PARAMETER_WORD, .value = VALUE_NAME,    \
+        .required = is_required, .help = "the calendar."                                           \
     }
 /* A command that asks first has it; ask.c reads it. */
 #define YES                                                                                        \

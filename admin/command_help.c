@@ -57,6 +57,21 @@ static void wrapped_print(const char *text, int indent, int column, FILE *to)
     (void)putc('\n', to);
 }
 
+const char *output_format_name(enum output_format format)
+{
+    switch (format) {
+    case OUTPUT_TABLE:
+        return "table";
+    case OUTPUT_JSON:
+        return "json";
+    case OUTPUT_CSV:
+        return "csv";
+    case OUTPUT_MARKDOWN:
+        return "markdown";
+    }
+    return "";
+}
+
 static void usage_print(const struct command *c, FILE *to)
 {
     (void)fprintf(to, "reportctl %s", c->words);
@@ -69,7 +84,8 @@ static void usage_print(const struct command *c, FILE *to)
         } else if (p->kind == PARAMETER_FLAG) {
             (void)fprintf(to, " %s%s%s", open, p->name, close);
         } else {
-            (void)fprintf(to, " %s%s %s%s", open, p->name, p->placeholder, close);
+            (void)fprintf(to, " %s%s %s%s%s", open, p->name, p->placeholder, close,
+                          p->repeats ? "..." : "");
         }
     }
 }
@@ -99,7 +115,8 @@ static void formats_print(unsigned formats, const char *between, FILE *to)
     const char *comma = "";
     for (int i = 0; i < OUTPUT_FORMATS; i++) {
         if ((formats & (1U << i)) != 0) {
-            (void)fprintf(to, "%s%s", comma, output_format_name((enum output_format)i));
+            (void)fprintf(to, "%s%s%s%s", comma, output_format_name((enum output_format)i),
+                          i == OUTPUT_TABLE ? between : "", i == OUTPUT_TABLE ? "wide" : "");
             comma = between;
         }
     }
@@ -304,5 +321,6 @@ void command_print_manual(FILE *to)
     (void)fputs(".SH ENVIRONMENT\n", to);
     roff_item("REPORTCTL_DATABASE", "where PostgreSQL is, unless --database says so.", to);
     roff_item("REPORTCTL_SQL_DIR", "directory of the migrations, unless --dir says so.", to);
+    roff_item("REPORTCTL_CALENDAR_DIR", "directory of the shipped calendars.", to);
     (void)fputs(".SH SEE ALSO\n.BR psql (1)\n", to);
 }

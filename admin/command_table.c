@@ -85,7 +85,7 @@ const struct command command_table[] = {
     },
     {
         .words = "jobs",
-        .summary = "Jobs, newest first.",
+        .summary = "Jobs, those planned last first.",
         .privilege = READER,
         .run = jobs_command,
         .formats = FORMATS_ROWS,
@@ -341,6 +341,38 @@ const struct command command_table[] = {
         .parameters = {LIMIT("100")},
     },
     {
+        .words = "tz status",
+        .summary = "Time zones in use, by whose data their firings are stored, and this machine's.",
+        .details =
+            "Standing is that of this machine's data to what computed the stored firings: same; "
+            "older (stored by an older tzdata: a leader with this machine's data would compute "
+            "them again); other (of the same version, with another digest: the same); newer (such "
+            "a leader would leave them as they stand); unknown; unreadable (this machine has no "
+            "good file of the zone). Settled: the leader has gone through all firings of the zone "
+            "since its data changed. Set RS_TZDIR where the scheduler has tz_directory. Reads "
+            "every schedule.",
+        .privilege = READER,
+        .run = tz_status_command,
+        .formats = FORMATS_ROWS,
+        .parameters = {LIMIT("1000")},
+        .example = "reportctl tz status -o csv",
+    },
+    {
+        .words = "tz drift",
+        .summary = "Stored firings that this machine's time zone data put at another instant.",
+        .details = "What a leader with this machine's tzdata would move, and by how many seconds; "
+                   "keys never move. Reads every schedule.",
+        .privilege = READER,
+        .run = tz_drift_command,
+        .formats = FORMATS_ROWS,
+        .parameters = {{.name = "--time-zone",
+                        .placeholder = "ZONE",
+                        .kind = PARAMETER_OPTION,
+                        .help = "only schedules in this zone."},
+                       LIMIT("100")},
+        .example = "RS_TZDIR=/srv/tzdata-2026f reportctl tz drift --time-zone America/Vancouver",
+    },
+    {
         .words = "release-hold",
         .summary = "Lift a hold.",
         .details = "Of a hold that a guard raised for a database that forgot something "
@@ -495,11 +527,11 @@ const struct command command_table[] = {
     },
     {
         .words = "next",
-        .summary = "When a schedule, or a cron rule, fires next.",
-        .details = "Strictly after the database's clock, or after --after. With --cron no server "
-                   "is needed; it is the code that plans. One local instant with its offset a "
-                   "line, fewer when fewer exist.",
-        .privilege = READER " (with --cron: no database)",
+        .summary = "When a schedule, a cron rule or a recurrence rule fires next.",
+        .details = "Strictly after the database's clock, or after --after. With --cron or --rrule "
+                   "no server is needed; it is the code that plans. One local instant with its "
+                   "offset a line, fewer when fewer exist.",
+        .privilege = READER " (with --cron or --rrule: no database)",
         .run = next_command,
         .formats = FORMATS_ROWS,
         .parameters = {{.name = "schedule",
@@ -513,30 +545,237 @@ const struct command command_table[] = {
                         .value = VALUE_INT,
                         .min = 1,
                         .max = 100000,
-                        .help = "how many; default 10 for a schedule, 1 with --cron."},
+                        .help = "how many; default 10 for a schedule, otherwise 1."},
                        {.name = "--cron",
                         .placeholder = "EXPR",
                         .kind = PARAMETER_OPTION,
-                        .help = "five fields, or @daily and the like, instead of a schedule."},
+                        .help = "five to seven fields, or @daily and the like, instead of a "
+                                "schedule."},
+                       {.name = "--dialect",
+                        .placeholder = "DIALECT",
+                        .kind = PARAMETER_OPTION,
+                        .help = "with --cron: std, or quartz: 6 or 7 fields, weekdays 1-7 from "
+                                "Sunday, ? in one day field."},
+                       {.name = "--rrule",
+                        .placeholder = "RULE",
+                        .kind = PARAMETER_OPTION,
+                        .help = "a recurrence rule of RFC 5545, e.g. FREQ=MONTHLY;BYDAY=-1FR."},
+                       {.name = "--start",
+                        .placeholder = "LOCAL",
+                        .kind = PARAMETER_OPTION,
+                        .help = "with --rrule: DTSTART, e.g. 2030-04-12T06:00:00."},
+                       {.name = "--exdate",
+                        .placeholder = "LOCAL,...",
+                        .kind = PARAMETER_OPTION,
+                        .help = "with --rrule: local times that do not fire."},
+                       {.name = "--rdate",
+                        .placeholder = "LOCAL,...",
+                        .kind = PARAMETER_OPTION,
+                        .help = "with --rrule: local times that fire besides."},
                        {.name = "--time-zone",
                         .placeholder = "ZONE",
                         .kind = PARAMETER_OPTION,
-                        .help = "with --cron: IANA name, e.g. Europe/Berlin."},
+                        .help = "with --cron or --rrule: IANA name, e.g. Europe/Berlin."},
                        {.name = "--after",
                         .placeholder = "INSTANT",
                         .kind = PARAMETER_OPTION,
-                        .help = "with --cron: RFC 3339, e.g. 2030-04-12T00:00:00Z."},
+                        .help = "with --cron or --rrule: RFC 3339, e.g. 2030-04-12T00:00:00Z; with "
+                                "--rrule default the start."},
                        {.name = "--dst-gap",
                         .placeholder = "POLICY",
                         .kind = PARAMETER_OPTION,
-                        .help = "with --cron: auto, after, shift or skip."},
+                        .help = "with --cron or --rrule: auto, after, shift or skip."},
                        {.name = "--dst-overlap",
                         .placeholder = "POLICY",
                         .kind = PARAMETER_OPTION,
-                        .help = "with --cron: auto, first, second or both."},
-                       {.name = "--utc", .kind = PARAMETER_FLAG, .help = "print in UTC with Z."}},
+                        .help = "with --cron or --rrule: auto, first, second or both."},
+                       {.name = "--utc", .kind = PARAMETER_FLAG, .help = "print in UTC with Z."},
+                       {.name = "--explain",
+                        .kind = PARAMETER_FLAG,
+                        .help = "say below what a cron rule means, what changes of the clock do to "
+                                "it, and what is easily misread."}},
         .example = "reportctl next --cron '30 6 * * 1-5' --time-zone Europe/Berlin --after "
                    "2030-03-29T00:00:00Z --count 3",
+    },
+    {
+        .words = "calendar list",
+        .summary = "The business calendars in the database, and how many schedules use each.",
+        .privilege = READER,
+        .run = calendar_list_command,
+        .formats = FORMATS_ROWS,
+        .parameters = {LIMIT("200")},
+    },
+    {
+        .words = "calendar show",
+        .summary = "All about one calendar: weekend, validity, parts, and its days of a year.",
+        .details = "Of a combination, the days of all its parts.",
+        .privilege = READER,
+        .run = calendar_show_command,
+        .formats = FORMATS_PAGE,
+        .parameters = {CALENDAR_NAME(true),
+                       {.name = "--year",
+                        .placeholder = "YEAR",
+                        .kind = PARAMETER_OPTION,
+                        .value = VALUE_INT,
+                        .min = 1900,
+                        .max = 2299,
+                        .help = "whose days; default the current year."}},
+        .example = "reportctl calendar show nyse --year 2030",
+    },
+    {
+        .words = "calendar import",
+        .summary = "Make a calendar of a CSV or iCalendar file or of a shipped one, or renew it.",
+        .details =
+            "Without FILE the shipped calendar of that name is taken. Days that were imported "
+            "before are replaced by those of the file; days that somebody entered (override) stay "
+            "and hold against it. Counts are of days. The formats: docs/calendars.md.",
+        .privilege = AUTHOR,
+        .run = calendar_import_command,
+        .formats = FORMATS_PAGE,
+        .parameters =
+            {CALENDAR_NAME(true),
+             {.name = "file",
+              .placeholder = "FILE",
+              .kind = PARAMETER_WORD,
+              .help = "a file (with a slash, or ending in .csv or .ics), or the name of a "
+                      "shipped calendar."},
+             {.name = "--replace",
+              .kind = PARAMETER_FLAG,
+              .help = "although there is a calendar of that name."},
+             {.name = "--dry-run", .kind = PARAMETER_FLAG, .help = "only say what would change."}},
+        .example = "reportctl calendar import bank ./bank-holidays.ics --replace",
+    },
+    {
+        .words = "calendar check",
+        .summary = "What is wrong with the calendars, or soon will be.",
+        .details = "A finding is either wrong (exit code 1): validity is over, a combination of "
+                   "nothing; or worth a look: validity ends within 60 days, holidays on weekend "
+                   "days, overrides that agree or differ with what was imported, days outside "
+                   "validity. USED BY names the schedules. With --strict any finding makes the "
+                   "exit code 1, for cron.",
+        .privilege = READER,
+        .run = calendar_check_command,
+        .formats = FORMATS_ROWS,
+        .parameters = {CALENDAR_NAME(false),
+                       {.name = "--strict",
+                        .kind = PARAMETER_FLAG,
+                        .help = "exit code 1 for whatever is found."}},
+        .example = "reportctl calendar check nyse",
+    },
+    {
+        .words = "roll",
+        .summary = "A date moved to a business day of a calendar.",
+        .details =
+            "Needs no server. CONVENTION is run (stay), skip (print nothing unless the date is a "
+            "business day), following, preceding, modified_following and modified_preceding (not "
+            "into another month), half_month_modified_following (nor across the 15th) or nearest "
+            "(the next when both are as near). A date outside the calendar's validity is judged by "
+            "the weekend alone, with a warning on stderr. Shipped calendars: docs/calendars.md.",
+        .run = roll_command,
+        .parameters = {{.name = "date",
+                        .placeholder = "DATE",
+                        .kind = PARAMETER_WORD,
+                        .required = true,
+                        .help = "the date, e.g. 2030-04-12."},
+                       CALENDAR_SOURCE,
+                       {.name = "--convention",
+                        .placeholder = "CONVENTION",
+                        .kind = PARAMETER_OPTION,
+                        .required = true,
+                        .help = "what to do when it is no business day."}},
+        .example = "reportctl roll --calendar nyse --convention modified_following 2026-07-04",
+    },
+    {
+        .words = "business-day",
+        .summary = "The N-th business day after or before a date, or the first or last of a month.",
+        .details = "Needs no server. The date itself is not counted: --add 1 is the next business "
+                   "day, --add -1 the one before (T-1), also from a weekend; 0 is refused.",
+        .run = business_day_command,
+        .parameters = {{.name = "date",
+                        .placeholder = "DATE",
+                        .kind = PARAMETER_WORD,
+                        .help = "with --add: the date to count from, e.g. 2030-04-12."},
+                       CALENDAR_SOURCE,
+                       {.name = "--add",
+                        .placeholder = "N",
+                        .kind = PARAMETER_OPTION,
+                        .help = "how many business days, from -10000 to 10000, not 0."},
+                       {.name = "--first",
+                        .placeholder = "MONTH",
+                        .kind = PARAMETER_OPTION,
+                        .help = "the first business day of a month, e.g. 2030-04."},
+                       {.name = "--last",
+                        .placeholder = "MONTH",
+                        .kind = PARAMETER_OPTION,
+                        .help = "the last business day of a month."}},
+        .example = "reportctl business-day --calendar target --add -1 2026-04-07",
+    },
+    {
+        .words = "plan",
+        .summary = "What an edit of a schedule would do, before it is made: firings added, removed "
+                   "and moved.",
+        .details = "The edit is tried in a transaction that is rolled back, so what the tables "
+                   "refuse is refused here in the same words; then it is judged as the leader "
+                   "would. Nothing is changed; the statement that makes the edit is printed. "
+                   "NULL and DEFAULT are written as they are, anything else is a value. A key "
+                   "whose instant is another one has moved.",
+        .privilege = AUTHOR,
+        .run = plan_command,
+        .formats = FORMATS_ROWS,
+        .parameters = {SCHEDULE,
+                       {.name = "--set",
+                        .placeholder = "COLUMN=VALUE",
+                        .kind = PARAMETER_OPTION,
+                        .required = true,
+                        .repeats = true,
+                        .help = "a column of the schedule's row and its new value; again for "
+                                "another column."},
+                       {.name = "--days",
+                        .placeholder = "N",
+                        .kind = PARAMETER_OPTION,
+                        .value = VALUE_INT,
+                        .min = 1,
+                        .max = 3660,
+                        .fallback = "90",
+                        .help = "how far ahead."},
+                       LIMIT("200")},
+        .example =
+            "reportctl plan sales-daily --set 'rule=30 7 * * 1-5' --set time_zone=Europe/Berlin",
+    },
+    {
+        .words = "forecast",
+        .summary = "How much is due when: firings a day and a queue, the busiest minutes, and "
+                   "schedules that are due in the same second.",
+        .details = "From now on, by the rules in force and the edits that are announced; paused "
+                   "schedules and those with a problem fire nothing. Days are those of UTC. "
+                   "A schedule with very many firings is counted by days and is in no minute; "
+                   "the page says how many there are.",
+        .privilege = READER,
+        .run = forecast_command,
+        .formats = FORMATS_ROWS,
+        .parameters = {{.name = "--days",
+                        .placeholder = "N",
+                        .kind = PARAMETER_OPTION,
+                        .value = VALUE_INT,
+                        .min = 1,
+                        .max = 31,
+                        .fallback = "7",
+                        .help = "how far ahead."},
+                       SCOPE,
+                       {.name = "--queue",
+                        .placeholder = "QUEUE",
+                        .kind = PARAMETER_OPTION,
+                        .value = VALUE_NAME,
+                        .help = "only of this queue."},
+                       {.name = "--limit",
+                        .placeholder = "N",
+                        .kind = PARAMETER_OPTION,
+                        .value = VALUE_INT,
+                        .min = 1,
+                        .max = 1000,
+                        .fallback = "10",
+                        .help = "how many of the busiest minutes and seconds."}},
+        .example = "reportctl forecast --days 7 --queue warehouse",
     },
     {
         .words = "migrate",
@@ -647,9 +886,6 @@ const struct command command_table[] = {
     {.words = "backfill",
      .summary = "Run the firings of a past span.",
      .not_yet = "meanwhile trigger single keys with --key"},
-    {.words = "plan",
-     .summary = "What will fire when, and how much at once.",
-     .not_yet = "meanwhile reportctl next shows one schedule"},
 };
 
 const size_t command_count = sizeof command_table / sizeof command_table[0];

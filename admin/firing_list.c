@@ -6,53 +6,7 @@
 #include "cell.h"
 #include "civil.h"
 #include "key.h"
-#include "rule.h"
-#include "schedule_names.h"
-#include "zone_file.h"
-
-struct definition {
-    struct rule_source source;
-    enum key_form form; /* fixed at the first version; has_form: the leader has fixed it */
-    bool has_form;
-    struct rule_bounds bounds;
-};
-
-/* As the planner reads it: NULL and the infinities have their values in clock.h. */
-static bool time_read(const struct table *t, const char *name, utc_us *ret)
-{
-    const char *cell = table_value(t, 0, name);
-    if (cell == NULL) {
-        *ret = UTC_NONE;
-    } else if (strcmp(cell, "-infinity") == 0) {
-        *ret = UTC_PAST;
-    } else if (strcmp(cell, "infinity") == 0) {
-        *ret = UTC_UNBOUNDED;
-    } else {
-        return cell_instant_parse(cell, ret);
-    }
-    return true;
-}
-
-/* `t` is borrowed by the result. */
-static enum status definition_read(const struct table *t, struct definition *ret, struct error *err)
-{
-    struct definition d = {.source = {.kind = table_value(t, 0, "kind"),
-                                      .text = table_value(t, 0, "rule"),
-                                      .zone = table_value(t, 0, "time_zone")}};
-    const char *form = table_value(t, 0, "key_form");
-    d.has_form = form != NULL && key_form_parse(form, &d.form);
-    if (!time_read(t, "starts_at", &d.bounds.starts_at) ||
-        !time_read(t, "ends_at", &d.bounds.ends_at) || !time_read(t, "anchor", &d.source.anchor)) {
-        return error_set(err, STATUS_INVALID,
-                         "anchor, starts_at and ends_at must lie in the years 1 to 9999");
-    }
-    if (!dst_gap_policy_parse(table_value(t, 0, "dst_gap"), &d.source.gap) ||
-        !dst_overlap_policy_parse(table_value(t, 0, "dst_overlap"), &d.source.overlap)) {
-        return error_set(err, STATUS_INVALID, "its DST policy is not known to this version");
-    }
-    *ret = d;
-    return STATUS_OK;
-}
+#include "schedule_course.h"
 
 static bool columns_make(struct table *t)
 {
@@ -85,34 +39,36 @@ static bool firing_add(struct table *t, const struct firing *f, enum key_form fo
            table_cell_add(t, key);
 }
 
-static enum status firings_compute(const struct definition *d, const struct rule *rule,
-                                   utc_us after, int64_t count, struct table *t)
+/* What is to be told. */
+struct wanted {
+    struct table *to;
+    size_t count;
+    const struct plan_candidates *used; /* preview_key_is_used */
+};
+
+/* Firings of a version from `f` on that are before an instant. False: out of memory. */
+static bool firings_add(struct wanted w, const struct preview_version *v, struct firing f,
+                        utc_us until, enum key_form form)
 {
-    enum key_form form = d->has_form ? d->form : key_form_of_rule(rule);
-    for (int64_t i = 0; i < count; i++) {
-        struct firing f = rule_next_within(rule, after, d->bounds);
-        if (!f.found) {
-            return STATUS_OK;
+    while (f.found && f.at.us < until.us && table_rows(w.to) < w.count) {
+        if (!preview_key_is_used(w.used, &f) && !firing_add(w.to, &f, form)) {
+            return false;
         }
-        if (!firing_add(t, &f, form)) {
-            return STATUS_FATAL;
-        }
-        after = f.at;
+        f = rule_next_within(v->rule, f.at, v->bounds);
     }
-    return STATUS_OK;
+    return true;
 }
 
 /* Why nothing comes after an instant: the end, the start, or the rule itself. */
-static void nothing_explain(const struct definition *d, const struct rule *rule, utc_us after,
-                            struct error *ret_why)
+static void nothing_explain(const struct due_row *row, const struct preview_version *v,
+                            utc_us after, struct error *ret_why)
 {
     const struct rule_bounds open = {.starts_at = UTC_NONE, .ends_at = UTC_NONE};
     char at[RFC3339_TEXT_MAX];
-    bool once = strcmp(d->source.kind, "once") == 0;
-    if (rule_next_within(rule, after, open).found) {
+    if (rule_next_within(v->rule, after, open).found) {
         bool starts =
-            utc_is_none(d->bounds.ends_at) || d->bounds.starts_at.us >= d->bounds.ends_at.us;
-        utc_us bound = starts ? d->bounds.starts_at : d->bounds.ends_at;
+            utc_is_none(v->bounds.ends_at) || v->bounds.starts_at.us >= v->bounds.ends_at.us;
+        utc_us bound = starts ? v->bounds.starts_at : v->bounds.ends_at;
         if (utc_is_finite(bound)) {
             rfc3339_format_utc(bound, at);
         } else {
@@ -124,33 +80,14 @@ static void nothing_explain(const struct definition *d, const struct rule *rule,
                         : past ? "has ended"
                                : "ends before the next one",
                         starts ? "starts_at" : "ends_at", at);
-    } else if (once) {
+    } else if (v->once) {
         (void)error_set(ret_why, STATUS_NOT_FOUND,
                         "no firing is to come: it fires once, at %s (%s), which is past",
-                        d->source.text, d->source.zone);
+                        row->rule.text, row->rule.time_zone);
     } else {
         (void)error_set(ret_why, STATUS_NOT_FOUND,
                         "no firing is to come: its rule names no further time");
     }
-}
-
-static enum status rule_compute(const struct definition *d, utc_us after, int64_t count,
-                                struct firing_list *ret)
-{
-    struct zone_set *zones = NULL;
-    struct rule rule;
-    enum status status = zone_set_open(NULL, &zones, &ret->problem);
-    if (status == STATUS_OK) {
-        status = rule_parse(&d->source, zones, &rule, &ret->problem);
-    }
-    if (status == STATUS_OK) {
-        status = firings_compute(d, &rule, after, count, ret->table);
-    }
-    if (status == STATUS_OK && table_rows(ret->table) == 0) {
-        nothing_explain(d, &rule, after, &ret->nothing);
-    }
-    zone_set_close(zones);
-    return status;
 }
 
 /* A firing that is due and has no occurrence yet is not "to come", and must not be forgotten. */
@@ -185,28 +122,79 @@ static void pause_explain(const struct table *row, const char *schedule, struct 
         schedule);
 }
 
-static enum exit_code compute(struct session *s, const struct table *row, int64_t count,
-                              const char *schedule, struct firing_list *ret)
+/* The version in force until the one that is announced begins, then that, as they are planned.
+ * Returns: OK; INVALID (ret->problem); FATAL (out of memory); else as schedule_course_settle. */
+static enum status course_list(struct schedule_course *c, struct wanted w, struct error *problem)
 {
-    struct definition d;
-    const char *problem = table_value(row, 0, "problem");
-    const char *paused = table_value(row, 0, "paused");
-    enum status status = definition_read(row, &d, &ret->problem);
-    if (status == STATUS_OK && problem != NULL) {
-        /* The leader's word for the rule as it stands: nothing fires, whatever could be computed.
-         */
-        status = error_set(&ret->problem, STATUS_INVALID, "%s", problem);
+    const struct preview_version *base = c->base;
+    const struct preview_version *next = c->announced;
+    const struct preview_progress *g = &c->progress;
+    if (base->rule != NULL && !base->withheld) {
+        enum key_form form = g->has_form ? g->form : key_form_of_rule(base->rule);
+        struct firing f = rule_next_within(base->rule, c->session->now, base->bounds);
+        if (!firings_add(w, base, f, next != NULL ? next->begins : UTC_UNBOUNDED, form)) {
+            return STATUS_FATAL;
+        }
     }
-    if (status == STATUS_OK && strcmp(paused, "t") == 0) {
-        pause_explain(row, schedule, &ret->nothing);
-    } else if (status == STATUS_OK) {
-        status = rule_compute(&d, s->now, count, ret);
+    if (next == NULL || next->withheld || table_rows(w.to) == w.count) {
+        return STATUS_OK;
     }
-    if (status == STATUS_FATAL) {
-        return command_fail(s->in, EXIT_FAILED, "out of memory");
+    struct plan_switch where;
+    enum status status = schedule_course_settle(c, next, &where, problem);
+    if (status != STATUS_OK) {
+        return status;
     }
-    if (status == STATUS_OK && table_rows(ret->table) == 0) {
-        overdue_add(s, row, &ret->nothing);
+    w.used = c->candidates;
+    return firings_add(w, next, where.next, UTC_UNBOUNDED, where.form) ? STATUS_OK : STATUS_FATAL;
+}
+
+static void nothing_tell(struct schedule_course *c, struct firing_list *ret)
+{
+    size_t last = c->now.rows.count - 1;
+    const struct preview_version *v = &c->now.view[last];
+    if (v->paused) {
+        pause_explain(c->facts, c->name, &ret->nothing);
+    } else {
+        utc_us after = {v->begins.us - 1};
+        after = after.us > c->session->now.us ? after : c->session->now;
+        nothing_explain(&c->now.row[last], v, after, &ret->nothing);
+    }
+    overdue_add(c->session, c->facts, &ret->nothing);
+}
+
+/* A rule that cannot be computed, and the leader's word for it: nothing fires, whatever else could
+ * be computed. */
+static const char *problem_of(const struct schedule_course *c)
+{
+    if (c->problem != NULL) {
+        return c->problem;
+    }
+    for (size_t i = 0; i < c->now.rows.count; i++) {
+        if (c->now.why[i].text[0] != '\0' && !c->now.view[i].paused) {
+            return c->now.why[i].text;
+        }
+    }
+    return NULL;
+}
+
+static enum exit_code list_fill(struct schedule_course *c, size_t count, struct firing_list *ret)
+{
+    const char *problem = problem_of(c);
+    if (problem != NULL) {
+        (void)error_set(&ret->problem, STATUS_INVALID, "%s", problem);
+        return EXIT_DONE;
+    }
+    struct error why = {.text = ""};
+    struct wanted w = {.to = ret->table, .count = count};
+    enum status status = course_list(c, w, &why);
+    if (status == STATUS_INVALID) {
+        ret->problem = why;
+    } else if (status == STATUS_FATAL) {
+        return command_fail(c->session->in, EXIT_FAILED, "out of memory");
+    } else if (status != STATUS_OK) {
+        return session_fail(c->session, status, &why);
+    } else if (table_rows(ret->table) == 0) {
+        nothing_tell(c, ret);
     }
     return EXIT_DONE;
 }
@@ -214,29 +202,19 @@ static enum exit_code compute(struct session *s, const struct table *row, int64_
 enum exit_code firing_list_make(struct session *s, const char *schedule, int64_t count,
                                 struct firing_list *ret)
 {
-    static const char sql[] =
-        "SELECT s.kind, s.rule, s.time_zone, s.anchor, s.starts_at, s.ends_at, s.dst_gap,"
-        " s.dst_overlap, v.paused, v.paused_since_at, v.pause_reason, p.next_fire_at, p.key_form,"
-        " CASE WHEN NOT EXISTS (SELECT FROM reports.schedule_change c"
-        " WHERE c.scope = s.scope AND c.schedule = s.name) THEN p.problem END AS problem"
-        " FROM reports.schedule s JOIN reports.v_schedule v ON v.name = s.name"
-        " LEFT JOIN reports.schedule_progress p ON p.schedule = s.name WHERE s.name = $1";
-    const char *values[] = {schedule};
-    struct table *row = NULL;
+    struct schedule_course c;
     *ret = (struct firing_list){0};
-    enum exit_code code = session_select(s, sql, 1, values, &row);
-    if (code == EXIT_DONE && table_rows(row) == 0) {
-        code = schedule_name_fail(s, schedule);
-    } else if (code == EXIT_DONE) {
+    enum exit_code code = schedule_course_open(s, schedule, &c);
+    if (code == EXIT_DONE) {
         ret->table = table_new();
         code = ret->table != NULL && columns_make(ret->table)
-                   ? compute(s, row, count, schedule, ret)
+                   ? list_fill(&c, (size_t)count, ret)
                    : command_fail(s->in, EXIT_FAILED, "out of memory");
     }
     if (code != EXIT_DONE) {
         table_free(ret->table);
         ret->table = NULL;
     }
-    table_free(row);
+    schedule_course_close(&c);
     return code;
 }

@@ -1,6 +1,7 @@
-/* Commands that ask no server: the lifecycle table and the help. */
+/* Commands that ask no server: the lifecycle table, questions to a calendar, and the help. */
 #include "commands.h"
 
+#include "calendar_command.h"
 #include "lifecycle.h"
 
 enum exit_code lifecycle_command(struct invocation *in)
@@ -19,4 +20,31 @@ enum exit_code help_command(struct invocation *in)
         command_print_overview(in->out);
     }
     return EXIT_DONE;
+}
+
+static enum exit_code code_of(int code)
+{
+    return code == 0 ? EXIT_DONE : code == 2 ? EXIT_USAGE : EXIT_FAILED;
+}
+
+enum exit_code roll_command(struct invocation *in)
+{
+    struct roll_arguments arguments = {
+        .calendar = command_text(in, "--calendar"),
+        .convention = command_text(in, "--convention"),
+        .date = command_text(in, "date"),
+    };
+    return code_of(roll_command_run(&arguments, in->out, in->errors));
+}
+
+enum exit_code business_day_command(struct invocation *in)
+{
+    struct business_day_arguments arguments = {
+        .calendar = command_text(in, "--calendar"),
+        .add = command_text(in, "--add"),
+        .first = command_text(in, "--first"),
+        .last = command_text(in, "--last"),
+        .date = command_text(in, "date"),
+    };
+    return code_of(business_day_command_run(&arguments, in->out, in->errors));
 }

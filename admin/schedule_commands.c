@@ -7,6 +7,7 @@
 #include "firing_list.h"
 #include "next_command.h"
 #include "occurrence_list.h"
+#include "rule_words.h"
 #include "schedule_names.h"
 #include "session.h"
 
@@ -17,13 +18,21 @@ struct query {
     const char *sql;
 };
 
-/* Firings are computed, occurrences are searched for; both go behind the first of these. */
+/* The rule is put into words, firings are computed, occurrences are searched for; these go behind
+ * the first. */
 static const struct query queries[] = {
     {"schedule", NULL, NULL,
      "SELECT v.name, v.scope, CASE WHEN v.paused THEN true END AS paused, v.paused_since_at AS"
      " \"paused_since_at~\", v.pause_reason, v.problem, v.problem_since_at AS "
      "\"problem_since_at~\", v.report,"
-     " v.description, v.kind, v.rule, v.time_zone, s.anchor, s.starts_at, s.ends_at,"
+     " v.description, v.kind, v.rule, CASE WHEN s.dialect <> 'std' THEN s.dialect END AS dialect,"
+     " f.rule_std, v.time_zone, s.anchor, s.start_local, array_to_string(s.exdates, ', ') AS"
+     " exdates, array_to_string(s.rdates, ', ') AS rdates, s.starts_at, s.ends_at,"
+     " CASE WHEN s.kind IN ('cron', 'rrule') THEN s.dst_gap END AS dst_gap,"
+     " CASE WHEN s.kind IN ('cron', 'rrule') THEN s.dst_overlap END AS dst_overlap,"
+     " nullif(s.jitter_s, 0) AS jitter_s,"
+     " CASE WHEN s.effective_from > statement_timestamp() THEN s.effective_from END AS"
+     " effective_from,"
      " v.next_fire_at, v.next_nominal AS next_local, v.last_fire_at, v.last_nominal AS last_local,"
      " v.last_key, v.last_state, coalesce(s.misfire, 'default') AS misfire, s.misfire_max,"
      " extract(epoch FROM s.misfire_age) AS misfire_age_s,"
@@ -31,7 +40,8 @@ static const struct query queries[] = {
      " s.max_attempts, extract(epoch FROM s.retry_base) AS retry_base_s,"
      " extract(epoch FROM s.retry_cap) AS retry_cap_s, extract(epoch FROM s.timeout) AS timeout_s,"
      " s.parameters, v.owner, v.version AS version_in_force FROM reports.v_schedule v"
-     " JOIN reports.schedule s ON s.name = v.name WHERE v.name = $1"},
+     " JOIN reports.schedule s ON s.name = v.name LEFT JOIN reports.v_schedule_version f"
+     " ON f.schedule = v.name AND f.in_force WHERE v.name = $1"},
     {"gaps", "GAPS: FIRINGS NOT RUN", NULL,
      "SELECT firings, from_key, to_key, reason, version, recorded_at AS \"recorded_at~\""
      " FROM reports.v_gap WHERE schedule = $1 ORDER BY to_fire_at DESC LIMIT 10"},
@@ -46,7 +56,7 @@ static const struct query queries[] = {
 };
 
 #define QUERIES  (sizeof queries / sizeof queries[0])
-#define SECTIONS (QUERIES + 2)
+#define SECTIONS (QUERIES + 3)
 #define UPCOMING 5
 #define LATEST   10
 
@@ -56,7 +66,7 @@ static enum exit_code sections_fill(struct session *s, const char *name,
     const char *values[] = {name};
     enum exit_code code = EXIT_DONE;
     for (size_t i = 0; i < QUERIES && code == EXIT_DONE; i++) {
-        struct section *to = &sections[i == 0 ? 0 : i + 2];
+        struct section *to = &sections[i == 0 ? 0 : i + 3];
         *to = (struct section){.key = queries[i].key,
                                .title = queries[i].title,
                                .empty = queries[i].empty,
@@ -83,16 +93,20 @@ enum exit_code schedule_command(struct invocation *in)
         code = firing_list_make(&s, name, UPCOMING, &firings);
     }
     if (code == EXIT_DONE) {
-        sections[1] = (struct section){
+        sections[1] = (struct section){.key = "rule_in_words", .title = "THE RULE IN WORDS"};
+        code = rule_words_make(&s, name, &sections[1].table);
+    }
+    if (code == EXIT_DONE) {
+        sections[2] = (struct section){
             .key = "next",
             .title = "NEXT FIRINGS",
             .table = firings.table,
             .empty = firings.problem.text[0] != '\0' ? firings.problem.text : firings.nothing.text,
         };
-        sections[2] =
+        sections[3] =
             (struct section){.key = "occurrences", .title = "LATEST OCCURRENCES", .empty = "none"};
         struct occurrence_range range = {.schedule = name, .limit = LATEST};
-        code = occurrence_list_make(&s, &range, &sections[2].table);
+        code = occurrence_list_make(&s, &range, &sections[3].table);
     }
     if (code == EXIT_DONE) {
         session_print(&s, sections, SECTIONS);
@@ -116,14 +130,49 @@ static enum exit_code next_cron(struct invocation *in)
     }
     struct next_cron_arguments arguments = {
         .cron = command_text(in, "--cron"),
+        .dialect = command_text(in, "--dialect"),
         .time_zone = command_text(in, "--time-zone"),
         .after = command_text(in, "--after"),
         .count = command_text(in, "--count"),
         .dst_gap = command_text(in, "--dst-gap"),
         .dst_overlap = command_text(in, "--dst-overlap"),
         .utc = command_flag(in, "--utc"),
+        .explain = command_flag(in, "--explain"),
     };
     switch (next_command_cron(&arguments, in->out, in->errors)) {
+    case 0:
+        return EXIT_DONE;
+    case 2:
+        return EXIT_USAGE;
+    default:
+        return EXIT_FAILED;
+    }
+}
+
+static enum exit_code next_rrule(struct invocation *in)
+{
+    if (command_text(in, "schedule") != NULL || command_text(in, "--cron") != NULL) {
+        return command_fail(in, EXIT_USAGE, "next takes one of a schedule, --cron and --rrule");
+    }
+    if (in->format_given) {
+        return command_fail(in, EXIT_USAGE, "next --rrule has no -o: it prints one instant a line");
+    }
+    if (command_flag(in, "--explain") || command_text(in, "--dialect") != NULL) {
+        return command_fail(in, EXIT_USAGE, "--explain and --dialect go with --cron");
+    }
+    struct next_rrule_arguments arguments = {
+        .rrule = command_text(in, "--rrule"),
+        .start = command_text(in, "--start"),
+        .time_zone = command_text(in, "--time-zone"),
+        .after = command_text(in, "--after"),
+        .count = command_text(in, "--count"),
+        .exdate = command_text(in, "--exdate"),
+        .rdate = command_text(in, "--rdate"),
+        .dst_gap = command_text(in, "--dst-gap"),
+        .dst_overlap = command_text(in, "--dst-overlap"),
+        .utc = command_flag(in, "--utc"),
+    };
+    switch (next_command_rrule(&arguments, in->out, in->errors)) {
     case 0:
         return EXIT_DONE;
     case 2:
@@ -152,6 +201,22 @@ static void firings_print(const struct session *s, struct table *t)
     }
 }
 
+/* --explain, below the firings. */
+static enum exit_code words_print(struct session *s, const char *name)
+{
+    struct table *words = NULL;
+    if (!command_flag(s->in, "--explain")) {
+        return EXIT_DONE;
+    }
+    enum exit_code code = rule_words_make(s, name, &words);
+    if (code == EXIT_DONE && table_rows(words) > 0) {
+        (void)putc('\n', s->in->out);
+        rule_words_print(words, s->in->out);
+    }
+    table_free(words);
+    return code;
+}
+
 static enum exit_code next_schedule(struct invocation *in, const char *name)
 {
     struct session s;
@@ -166,6 +231,9 @@ static enum exit_code next_schedule(struct invocation *in, const char *name)
         code = command_fail(in, EXIT_USAGE, "schedule \"%s\": %s", name, firings.problem.text);
     } else if (code == EXIT_DONE) {
         firings_print(&s, firings.table);
+        code = words_print(&s, name);
+    }
+    if (code == EXIT_DONE) {
         if (firings.nothing.text[0] != '\0') {
             code = command_fail(in, EXIT_DONE, "schedule \"%s\": %s", name, firings.nothing.text);
         }
@@ -177,19 +245,34 @@ static enum exit_code next_schedule(struct invocation *in, const char *name)
 
 enum exit_code next_command(struct invocation *in)
 {
-    static const char *const cron_only[] = {"--time-zone", "--after", "--dst-gap", "--dst-overlap"};
+    static const char *const cron_only[] = {"--time-zone", "--after", "--dst-gap", "--dst-overlap",
+                                            "--dialect"};
+    static const char *const rrule_only[] = {"--start", "--exdate", "--rdate"};
     const char *name = command_text(in, "schedule");
+    if (command_flag(in, "--explain") && in->format != OUTPUT_TABLE) {
+        return command_fail(in, EXIT_USAGE,
+                            "--explain is for people; with -o ask for the schedule");
+    }
+    if (command_text(in, "--rrule") != NULL) {
+        return next_rrule(in);
+    }
+    for (size_t i = 0; i < sizeof rrule_only / sizeof rrule_only[0]; i++) {
+        if (command_text(in, rrule_only[i]) != NULL) {
+            return command_fail(in, EXIT_USAGE, "%s goes with --rrule", rrule_only[i]);
+        }
+    }
     if (command_text(in, "--cron") != NULL) {
         return next_cron(in);
     }
     if (name == NULL) {
         return command_fail(in, EXIT_USAGE,
-                            "next needs a schedule, or --cron EXPR --time-zone "
-                            "ZONE --after INSTANT");
+                            "next needs a schedule, or --cron EXPR --time-zone ZONE --after "
+                            "INSTANT, or --rrule RULE --start LOCAL --time-zone ZONE");
     }
     for (size_t i = 0; i < sizeof cron_only / sizeof cron_only[0]; i++) {
         if (command_text(in, cron_only[i]) != NULL) {
-            return command_fail(in, EXIT_USAGE, "%s goes with --cron; a schedule has its own",
+            return command_fail(in, EXIT_USAGE,
+                                "%s goes with --cron or --rrule; a schedule has its own",
                                 cron_only[i]);
         }
     }

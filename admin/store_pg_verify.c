@@ -27,6 +27,9 @@ enum {
     COLUMN_ANCHOR,
     COLUMN_STARTS,
     COLUMN_ENDS,
+    COLUMN_DIALECT,
+    COLUMN_EXDATES,
+    COLUMN_RDATES,
     COLUMN_NOW,
 };
 
@@ -37,6 +40,8 @@ struct memory {
     struct ledger_firing *firings;
     struct ledger_gap *gaps;
     size_t version_count, firing_count, gap_count; /* of all subjects, while they are filled */
+    struct stored_dates dates;                     /* of the versions' rules */
+    size_t dates_most;
 };
 
 /* UTC_NONE for NULL; *out_of_range (NULL: not wanted) for what is no instant of ours. */
@@ -126,11 +131,29 @@ static void progress_fill(const PGresult *r, int row, struct ledger_subject *s)
     s->held = store_pg_bool(r, row, COLUMN_ALSO);
 }
 
-static void version_fill(const PGresult *r, int row, struct zone_set *zones,
+/* Beside the rule; see verify_ledger for what stands where. */
+static void stored_more_fill(const PGresult *r, int row, const char *name,
+                             struct stored_dates *dates, struct stored_rule *stored)
+{
+    store_pg_text(r, row, COLUMN_DIALECT, stored->dialect, sizeof stored->dialect);
+    store_pg_text(r, row, COLUMN_KEY, stored->dst_gap, sizeof stored->dst_gap);
+    store_pg_text(r, row, COLUMN_TO_KEY, stored->dst_overlap, sizeof stored->dst_overlap);
+    stored->jitter_us = rule_jitter_us(name, (int32_t)store_pg_int(r, row, COLUMN_OFFSET));
+    stored->has_start = PQgetisnull(r, row, COLUMN_NOMINAL) == 0;
+    stored->start = cell_local(r, row, COLUMN_NOMINAL);
+    stored_dates_add(dates, PQgetvalue(r, row, COLUMN_EXDATES), &stored->exdates,
+                     &stored->exdate_count, &stored->out_of_range);
+    stored_dates_add(dates, PQgetvalue(r, row, COLUMN_RDATES), &stored->rdates,
+                     &stored->rdate_count, &stored->out_of_range);
+}
+
+static void version_fill(struct memory *m, int row, const char *name, struct zone_set *zones,
                          struct ledger_version *v)
 {
+    const PGresult *r = m->result;
     struct error why = {.text = ""};
     struct stored_rule stored = {.out_of_range = false};
+    stored_more_fill(r, row, name, &m->dates, &stored);
     store_pg_text(r, row, COLUMN_WORD, stored.kind, sizeof stored.kind);
     store_pg_text(r, row, COLUMN_RULE, stored.text, sizeof stored.text);
     store_pg_text(r, row, COLUMN_ZONE, stored.time_zone, sizeof stored.time_zone);
@@ -145,6 +168,7 @@ static void version_fill(const PGresult *r, int row, struct zone_set *zones,
         .once = strcmp(stored.kind, "once") == 0,
         .form_fixed = store_pg_int(r, row, COLUMN_NUMBER) != 0,
         .bounds = {stored.starts_at, stored.ends_at},
+        .jitter_us = stored.jitter_us,
     };
     v->parsed = stored_rule_parse(&stored, zones, &v->rule, &why);
     (void)snprintf(v->problem, sizeof v->problem, "%.*s", (int)sizeof v->problem - 1, why.text);
@@ -185,6 +209,8 @@ static void rows_count(struct memory *m)
         if (s != NULL) {
             char part = part_of(m->result, row);
             s->version_count += part == 'v' ? 1 : 0;
+            m->dates_most += local_times_most(PQgetvalue(m->result, row, COLUMN_EXDATES)) +
+                             local_times_most(PQgetvalue(m->result, row, COLUMN_RDATES));
             s->gap_count += part == 'g' ? 1 : 0;
             s->firing_count += part == 'o' ? 1 : 0;
         }
@@ -203,7 +229,8 @@ static bool rows_allocate(struct memory *m)
     m->versions = calloc(m->version_count + 1, sizeof m->versions[0]);
     m->gaps = calloc(m->gap_count + 1, sizeof m->gaps[0]);
     m->firings = calloc(m->firing_count + 1, sizeof m->firings[0]);
-    if (m->versions == NULL || m->gaps == NULL || m->firings == NULL) {
+    if (m->versions == NULL || m->gaps == NULL || m->firings == NULL ||
+        !stored_dates_clear(&m->dates, m->dates_most)) {
         return false;
     }
     size_t version = 0;
@@ -256,7 +283,7 @@ static void rows_fill(struct memory *m, struct zone_set *zones)
             progress_fill(r, row, s);
             break;
         case 'v':
-            version_fill(r, row, zones, &s->versions[s->version_count++]);
+            version_fill(m, row, s->name, zones, &s->versions[s->version_count++]);
             break;
         case 'g':
             gap_fill(r, row, &m->gaps[(size_t)(s->gaps - m->gaps) + s->gap_count++]);
@@ -338,6 +365,7 @@ void verify_chunk_free(struct verify_chunk *c)
         struct memory *m = c->memory;
         PQclear(m->result);
         free(m->chunk.subjects);
+        stored_dates_free(&m->dates);
         free(m->versions);
         free(m->gaps);
         free(m->firings);
@@ -422,7 +450,7 @@ static const char *const QUERIES[] = {
 
 static const char *word_of(const char *text)
 {
-    static const char *const words[] = {"unnamed", "key", "job", "attempt", "artifact"};
+    static const char *const words[] = {"unnamed", "key", "job", "attempt", "artifact", "left"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (strcmp(text, words[i]) == 0) {
             return words[i];
@@ -450,6 +478,7 @@ enum status store_verify_query(struct store *store, enum verify_query query,
         struct ledger_finding f = ledger_finding_of(&subject, NULL, word_of(PQgetvalue(r, i, 4)),
                                                     cell_time(r, i, 2, NULL), PQgetvalue(r, i, 1));
         f.version = (int32_t)store_pg_int(r, i, 3);
+        f.verdict = strcmp(f.what, "left") == 0 ? LEDGER_LOOK : f.verdict;
         store_pg_text(r, i, 5, f.detail, sizeof f.detail);
         sink->add(sink->context, &f);
     }

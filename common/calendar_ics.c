@@ -301,14 +301,14 @@ static void entries_merge(struct calendar_definition *d)
     size_t to = 0;
     for (size_t i = 0; i < d->entry_count; i++) {
         struct calendar_entry *kept = to > 0 ? &d->entries[to - 1] : NULL;
-        const struct calendar_entry *e = &d->entries[i];
-        if (kept == NULL || kept->day != e->day) {
-            d->entries[to++] = *e;
+        const struct calendar_entry e = d->entries[i]; /* a copy: it may be moved over itself */
+        if (kept == NULL || kept->day != e.day) {
+            d->entries[to++] = e;
             continue;
         }
-        if (strstr(kept->label, e->label) == NULL) {
+        if (strstr(kept->label, e.label) == NULL) {
             size_t used = strlen(kept->label);
-            (void)snprintf(kept->label + used, sizeof kept->label - used, "; %s", e->label);
+            (void)snprintf(kept->label + used, sizeof kept->label - used, "; %s", e.label);
             text_trim(kept->label);
         }
     }

@@ -171,6 +171,9 @@ static void test_surroundings_that_are_missing_are_said_with_the_remedy(void **s
     assert_taken(around_writable_directory, directory);
     assert_refused(around_directory, path, "is no directory");
     assert_refused(around_writable_directory, "/nonexistent/x", "No such file");
+    assert_refused(around_own_file, "/nonexistent/x", "/nonexistent: No such file");
+    assert_taken(around_own_file, path); /* there or not: it is the daemon that makes it */
+    assert_taken(around_own_file, "/tmp/not-there-yet");
     assert_refused(around_secret_file, path, "run: chmod 600");
     assert_refused(around_secret_file, "/nonexistent/x", "cannot be read");
     assert_refused(around_program, path, "is no program this user may execute");

@@ -1,0 +1,11 @@
+/* An instant as people type it on the command line. Pure. */
+#ifndef RS_INSTANT_TEXT_H
+#define RS_INSTANT_TEXT_H
+
+#include "clock.h"
+#include "status.h"
+
+/* RFC 3339, or a date, which begins at midnight in UTC. Returns: OK; INVALID. */
+MUST_USE enum status instant_text_parse(const char *text, utc_us *ret, struct error *err);
+
+#endif
