@@ -17,7 +17,8 @@ def pytest_configure(config):
     name = f"{os.environ['RS_STACK']}-{worker}"
     config.own_stack = name
     stack = [harness.ROOT / "dev" / "stack"]
-    subprocess.run([*stack, "up", "--name", name], stdin=subprocess.DEVNULL, capture_output=True, check=True, timeout=180)
+    subprocess.run([*stack, "up", *harness.PATIENT_STACK, "--name", name], stdin=subprocess.DEVNULL, capture_output=True,
+                   check=True, timeout=300)
     exports = subprocess.run([*stack, "env", "--name", name], stdin=subprocess.DEVNULL, capture_output=True,
                              check=True, timeout=30, text=True).stdout
     for word in shlex.split(exports):
@@ -26,11 +27,24 @@ def pytest_configure(config):
             os.environ[key] = value
 
 
+# Begun first, so that two processes end at about the same time.
+LONG = ("test_authority", "test_chaos", "test_http", "test_clock", "test_units", "test_faults_services", "test_crash_fast",
+        "test_handoff")
+
+
+def pytest_collection_modifyitems(items):
+    def turn(item):
+        name = item.path.stem
+        return LONG.index(name) if name in LONG else len(LONG)
+
+    items.sort(key=turn)
+
+
 def pytest_unconfigure(config):
     name = getattr(config, "own_stack", None)
     if name:
         subprocess.run([harness.ROOT / "dev" / "stack", "down", "--name", name], stdin=subprocess.DEVNULL,
-                       capture_output=True, check=False, timeout=60)
+                       capture_output=True, check=False, timeout=120)
 
 
 @pytest.hookimpl(hookwrapper=True)

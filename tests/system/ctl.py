@@ -14,10 +14,10 @@ class Ctl:
         self.installation = installation
         self.db = installation.connect()
 
-    def start(self, *words, role=None, database=None):
+    def start(self, *words, role=None, database=None, prefix=()):
         conninfo = database or self.installation.stack.conninfo(self.installation.database,
                                                                 role or "postgres")
-        return subprocess.Popen([harness.build() / "reportctl", *map(str, words)],
+        return subprocess.Popen([*prefix, harness.build() / "reportctl", *map(str, words)],
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True,
                                 env={**os.environ, "REPORTCTL_DATABASE": conninfo, "LANG": "C"})

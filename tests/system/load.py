@@ -93,11 +93,11 @@ class Load:
             "WHERE o.scheduled_for BETWEEN %s AND %s AND j.state = 'succeeded'", (begin, end)).fetchone()
 
 
-def start(installation, schedulers=1, **load_size):
+def start(installation, schedulers=1, settings=None, **load_size):
     """Schedulers and two workers under load; returns it when it flows."""
     load = Load(installation, **load_size)
     for n in range(schedulers):
-        installation.start_scheduler(f"scheduler-{n + 1}")
+        installation.start_scheduler(f"scheduler-{n + 1}", **(settings or {}))
     for n in range(2):
         load.start_worker(f"worker-{n + 1}")
     load.wait_flowing()

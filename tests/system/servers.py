@@ -4,6 +4,7 @@ PostgreSQL that may become a standby. They end with the test runner, whatever be
 import os
 import pathlib
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -23,10 +24,24 @@ START_S = 30
 FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
 
 
+_reserved = []
+
+
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port that nothing listens on, below those that outgoing connections get and those of stacks, and that no
+    other test process has been given: its name is held as an abstract socket while this process lives."""
+    for port in random.sample(range(5000, 15000), 2000):
+        name = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            name.bind(f"\0report-system-test-port-{port}")
+            with socket.socket() as s:
+                s.bind(("127.0.0.1", port))
+        except OSError:
+            name.close()
+            continue
+        _reserved.append(name)
+        return port
+    raise RuntimeError("no free port between 5000 and 15000")
 
 
 class Server:

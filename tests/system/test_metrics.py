@@ -38,7 +38,7 @@ def page(daemon):
     if not ports:
         return ""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{ports[-1]}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{ports[-1]}/metrics", timeout=20) as answer:
             return answer.read().decode()
     except OSError:
         return ""
@@ -227,19 +227,19 @@ def test_pages_of_working_daemons_are_clean_and_tell_what_they_did(installation)
             'report_scheduler_relay_kafka_reachable{scope="main"}': 1,
             'report_scheduler_problem_schedules{scope="main"}': 0,
             'report_scheduler_edits_taken_total{scope="main"}': 2}.items():
-        assert value(scheduler, series) == expected, series
+        wait(lambda s=series, e=expected: value(scheduler, s) == e, 20, f"{series} is {expected}")
     for series in ('report_scheduler_planned_total{scope="main"}', "report_scheduler_heartbeat_seconds_count",
                    "report_scheduler_lease_seconds", "report_kafka_ack_seconds_count",
                    'report_database_call_seconds_count{statement="plan_batch"}',
                    'report_database_call_seconds_count{statement="scope_figures"}',
                    "process_start_time_seconds", "process_resident_memory_bytes"):
-        assert at_least(scheduler, series, 0.001), series
+        wait(lambda s=series: at_least(scheduler, s, 0.001), 20, f"{series} is there")
     for series in ('report_worker_run_seconds_count{kind="noop"}', 'report_worker_run_seconds_count{kind="sql"}',
                    "report_worker_start_late_seconds_count", "report_worker_outcome_seconds_count",
                    "report_worker_artifact_bytes_total", 'report_worker_heartbeats_total{result="ok"}',
                    "report_worker_slots", "report_worker_registered",
                    'report_database_call_seconds_count{statement="record_outcomes"}'):
-        assert at_least(worker, series, 0.001), series
+        wait(lambda s=series: at_least(worker, s, 0.001), 20, f"{series} is there")
     # What a job waited is measured by the database clock: never more than the test has lasted.
     assert value(worker, "report_worker_start_late_seconds_sum") / value(
         worker, "report_worker_start_late_seconds_count") < 60
@@ -286,10 +286,10 @@ def test_frozen_scheduler_shows_its_stall_and_its_step_down(installation):
         first.thaw()
     wait(lambda: at_least(first, 'report_scheduler_loop_stall_seconds{loop="scope",scope="main"}', 2), 20,
          "the stall is told")
-    assert at_least(first, 'report_scheduler_loop_stall_seconds{loop="coordination",scope=""}', 2)
+    wait(lambda: at_least(first, 'report_scheduler_loop_stall_seconds{loop="coordination",scope=""}', 2), 20,
+         "that of the other loop, too")
     wait(lambda: value(first, 'report_scheduler_leader{scope="main"}') == 0, 20, "the first gave up")
-    reasons = re.findall(r'step_downs_total\{scope="main",reason="(\w+)"\} [1-9]', page(first))
-    assert reasons, page(first)
+    wait(lambda: re.findall(r'step_downs_total\{scope="main",reason="(\w+)"\} [1-9]', page(first)), 20, "the reason is counted")
 
 
 def test_worker_without_database_shows_the_age_of_its_heartbeat(installation):

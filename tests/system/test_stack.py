@@ -8,12 +8,14 @@ import uuid
 import psycopg
 import pytest
 
+from harness import PATIENT_STACK
+
 STACK = pathlib.Path(__file__).resolve().parents[2] / "dev" / "stack"
 
 
 def run(*words, expect=0):
     result = subprocess.run([STACK, *words], stdin=subprocess.DEVNULL, capture_output=True,
-                            text=True, timeout=120, check=False)
+                            text=True, timeout=240, check=False)
     assert result.returncode == expect, result.stdout + result.stderr
     return result.stdout
 
@@ -37,7 +39,7 @@ def processes_in(directory):
 @pytest.fixture
 def second():
     name = f"second-{uuid.uuid4().hex[:8]}"
-    run("up", "--name", name)
+    run("up", *PATIENT_STACK, "--name", name)
     yield name
     run("down", "--name", name)
 
@@ -55,7 +57,7 @@ def test_killed_services_start_again_with_their_data(second):
         db.execute("CREATE TABLE kept AS SELECT 42 AS answer")
     run("kill", "--name", second, "pg", "zk1", "kafka")
     run("status", "--name", second, expect=1)
-    run("start", "--name", second, "pg", "zk1", "kafka")
+    run("start", *PATIENT_STACK, "--name", second, "pg", "zk1", "kafka")
     run("status", "--name", second)
     with psycopg.connect(conninfo) as db:
         assert db.execute("SELECT answer FROM kept").fetchone() == (42,)
@@ -63,7 +65,7 @@ def test_killed_services_start_again_with_their_data(second):
 
 def test_down_leaves_nothing_after_kills_and_freezes():
     name = f"gone-{uuid.uuid4().hex[:8]}"
-    run("up", "--name", name)
+    run("up", *PATIENT_STACK, "--name", name)
     directory = environment(name)["RS_STACK_DIR"]
     assert len(processes_in(directory)) > 5
     run("kill", "--name", name, "pg", "zk2")

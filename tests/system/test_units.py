@@ -10,6 +10,7 @@ import harness
 import pytest
 from harness import build
 from notify import NotifySocket, StoppedThread, thread_of
+from test_http import loops_that_stand_still, port_of
 
 UNITS = ("report-scheduler.service", "report-worker.service")
 
@@ -130,19 +131,23 @@ def test_units_reload_and_installed_files_have_no_fault(root):
 
 
 def fed_through(installation, notify, daemon, thread, timeout):
-    """Stop one thread until the process says that it is stuck; the watchdog is not fed meanwhile and
-    is fed again when the thread goes on."""
+    """Stop one thread until the process says that it is stuck, in its log and to who asks /livez; the watchdog is
+    not fed meanwhile and is fed again when the thread goes on."""
+    port = port_of(daemon, installation)
+    assert loops_that_stand_still(port) == []
     installation.wait_until(lambda: len(notify.times("WATCHDOG=1")) >= 3, 20, "the watchdog is fed")
     stuck = re.compile(r'event="loop is stuck')
     with StoppedThread(thread_of(daemon.pid, thread)):
         installation.wait_until(lambda: stuck.search(daemon.log_text()), timeout, f"{thread} is stuck")
         told = time.monotonic()
-        # Three periods of feeding (WATCHDOG_USEC / 3) go by in silence.
-        installation.wait_until(lambda: time.monotonic() > told + 3, 5, "three periods passed")
-        assert notify.times("WATCHDOG=1", since=told + 0.5) == []
+        assert loops_that_stand_still(port) == [thread]
+        # Three periods of feeding (WATCHDOG_USEC / 3) go by in silence; what was said before may be read a little later.
+        installation.wait_until(lambda: time.monotonic() > told + 4, 5, "three periods passed")
+        assert notify.times("WATCHDOG=1", since=told + 1) == []
         assert daemon.is_alive()
     released = time.monotonic()
     installation.wait_until(lambda: notify.times("WATCHDOG=1", since=released), 20, "it is fed again")
+    installation.wait_until(lambda: not loops_that_stand_still(port), 20, "it turns again")
 
 
 @pytest.fixture
@@ -155,10 +160,10 @@ def notify(installation, monkeypatch):
 
 
 @pytest.mark.parametrize("thread", ["scope", "coordination"])
-def test_a_stuck_thread_of_the_scheduler_stops_the_feeding(installation, notify, thread):
+def test_a_stuck_thread_of_the_scheduler_is_named_by_livez_and_stops_the_feeding(installation, notify, thread):
     daemon = installation.start_scheduler(stuck_ms=10000, drain_ms=1000, database_connect_ms=5000)
     installation.wait_until(installation.leader, 30, "it leads")
-    assert notify.times("READY=1")
+    installation.wait_until(lambda: notify.times("READY=1"), 20, "it is ready")
     if thread == "scope":
         fed_through(installation, notify, daemon, thread, 20)
     else:
@@ -167,16 +172,16 @@ def test_a_stuck_thread_of_the_scheduler_stops_the_feeding(installation, notify,
             installation.wait_until(lambda: time.monotonic() > stopped + 19, 25, "15 s passed")
             assert notify.times("WATCHDOG=1", since=stopped + 16.5) == []
     assert daemon.stop() == 0
-    assert notify.times("STOPPING=1")
+    harness.wait_until(lambda: notify.times("STOPPING=1"), 5, "it said that it stops")
 
 
-def test_a_stuck_loop_of_the_worker_stops_the_feeding(installation, notify):
+def test_a_stuck_loop_of_the_worker_is_named_by_livez_and_stops_the_feeding(installation, notify):
     daemon = installation.start_worker(stuck_ms=20000)
     installation.wait_until(lambda: "worker registered" in daemon.log_text(), 20, "it is registered")
-    assert notify.times("READY=1")
+    installation.wait_until(lambda: notify.times("READY=1"), 20, "it is ready")
     fed_through(installation, notify, daemon, "heartbeat", 35)
     assert daemon.stop() == 0
-    assert notify.times("STOPPING=1")
+    harness.wait_until(lambda: notify.times("STOPPING=1"), 5, "it said that it stops")
 
 
 def test_a_database_that_hangs_is_no_reason_to_kill_the_worker(installation, notify):

@@ -59,6 +59,7 @@ class Told(Ctl):
 @pytest.fixture
 def told(installation):
     """Three days that nobody planned, an hour's pause and a deletion in them; then a leader and a worker came."""
+    harness.away_from_the_half_hour()
     db = installation.connect()
     db.execute(DEFINITIONS)
     db.execute("UPDATE reports.schedule SET paused = true WHERE name = 'was-paused'")

@@ -18,6 +18,7 @@ import pytest
 import harness
 import load as loads
 import proof
+import test_zones as zones
 
 ROOT = harness.ROOT
 DEATH_S = 25
@@ -61,6 +62,7 @@ class Place:
                 IF NEW.occurrence_key LIKE 'poison%' THEN RAISE EXCEPTION 'this key is poison' USING ERRCODE = '23514'; END IF;
                 RETURN NEW; END $$;
             CREATE TRIGGER refuse BEFORE INSERT ON reports.occurrence FOR EACH ROW EXECUTE FUNCTION public.refuse()""")
+        self.db.execute("INSERT INTO reports.schedule (name, report, kind, rule, time_zone) VALUES ('far-away', 'nothing', 'cron', '0 6 1 1 *', %s)", (zones.ZONE,))
         self.number = 0
         self.heir = installation.start_scheduler("heir", **self.files("heir", "session"))
         self.worker = self.load.start_worker("steady")
@@ -68,6 +70,12 @@ class Place:
 
     def files(self, name, kind):
         return {f"{kind}_file": str(self.installation.directory / f"{name}.{kind}")}
+
+    def newer_zones(self):
+        """The settings of a scheduler whose time zone data are newer than all before, by which the next firing of far-away moves."""
+        path = self.installation.directory / f"zones-{self.number}"
+        path.mkdir()
+        return {"tz_directory": str(zones.Machine(path, f"{2100 + self.number}a", -1 - self.number % 11).path), "tz_poll_ms": 300}
 
     def name(self):
         self.number += 1
@@ -126,6 +134,10 @@ RARE = {  # function -> what the leader then comes to
     "answer_request": "ask", "pending_requests": "ask", "mark_problem": "planning_problem", "outbox_bury": "bad_message",
 }
 FOR_LATE_EDITS = ("progress_of", "versions_of")
+BY_NEWER_ZONES = ("note_zones", "of_zone", "rezone")  # with the data of the one before there is nothing to do
+BY_MESSAGES = ("claim_ids", "offset")
+HAS_PULLED = ("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'report-worker claims' "
+              "AND state = 'idle' AND query ~ 'claim_ready'")
 AT_STOP = ("draining", "releasing", "release", "withdraw", "note_leadership", "worker_leave")
 
 
@@ -148,14 +160,14 @@ def place(stack):
         installation.remove(keep_files=failed)
 
 
-def start_doomed(place, process, name, point):
+def start_doomed(place, process, name, point, **settings):
     """A scheduler or worker that dies at the point; its own files, so that another is not in its way."""
     i = place.installation
     arm = ("env", f"RS_CRASH_AT={point}")
     if process == "scheduler":
-        doomed = i.start_scheduler(name, prefix=arm, **place.files(name, "session"))
+        doomed = i.start_scheduler(name, prefix=arm, **place.files(name, "session"), **settings)
     elif process == "worker":
-        doomed = place.load.start_worker(name, prefix=arm, **place.files(name, "incarnation"))
+        doomed = place.load.start_worker(name, prefix=arm, **place.files(name, "incarnation"), **settings)
     else:
         # Long enough for its claim to be renewed.
         slow = place.installation.directory / "slow.sh"
@@ -185,7 +197,7 @@ def leads(doomed):
 def die_as_scheduler(place, name, point):
     """It comes in as a follower; then the leader goes, and it comes to lead as far as the point."""
     function = point.partition(".")[0]
-    doomed = start_doomed(place, "scheduler", name, point)
+    doomed = start_doomed(place, "scheduler", name, point, **(place.newer_zones() if function in BY_NEWER_ZONES else {}))
     try:
         harness.wait_until(lambda: follows(doomed) or not doomed.is_alive(), 20, "it follows", [doomed])
         if doomed.is_alive() and function == "terminate_backends":
@@ -256,6 +268,51 @@ def keepers_died(place, doomed):
     return "keeper was killed" in doomed.log_text()
 
 
+def die_by_messages(stack, point):
+    """In an installation of its own: it has pulled, and found nothing, before the first job is planned, so each is claimed by its message."""
+    installation = harness.Installation(stack)
+    try:
+        installation.create()
+        load = loads.Load(installation, ticks=5, files=2)
+        doomed = load.start_worker("doomed", prefix=("env", f"RS_CRASH_AT={point}"), pull_idle_ms=50000)
+        installation.daemons.remove(doomed)
+        harness.wait_until(lambda: load.one(HAS_PULLED), 20, "it has pulled", [doomed])
+        installation.start_scheduler("one")
+        wait_dead(doomed, point)
+        load.start_worker("next")
+        load.wait_flowing(5)
+        if not point.endswith((".before", ".sent")) or point.startswith("offset"):
+            load.wait_until(lambda: load.one("SELECT count(*) FROM reports.job_attempt WHERE outcome = 'lost'"), 40, "what it had claimed is found lost")
+        proof.check_planned_and_done(installation, load.db, "tick-1")
+    finally:
+        installation.remove(keep_files=False)
+
+
+def die_refused(place, stack, name, point):
+    """Its zookeeper_root is the one of another installation."""
+    other = harness.Installation(stack)
+    try:
+        other.create()
+        other.start_scheduler("owner")
+        leader = other.wait_until(other.leader, 30, "the owner leads")
+        wrong = {"zookeeper_root": other.zookeeper_root}
+        doomed = start_doomed(place, "scheduler", name, point, **wrong)
+        try:
+            wait_dead(doomed, point)
+        finally:
+            doomed.end()
+        with stack.connect(other.database) as db:
+            owner = proof.one(db, "SELECT id FROM reports.installation")
+        again = place.installation.start_scheduler(f"{name}-again", **place.files(f"{name}-again", "session"), **wrong)
+        place.installation.wait_until(lambda: proof.one(place.db, "SELECT count(*) FROM reports.ensemble_refused WHERE member = %s AND installation = %s",
+                                                        (again.name, str(owner))), 30, "the next one is refused, and says so")
+        assert not leads(again) and again.stop() == 0
+        place.installation.daemons.remove(again)
+        assert other.leader() == leader
+    finally:
+        other.remove(keep_files=False)
+
+
 def die_releasing(place, name, point):
     """The tool that releases a dead worker's claims dies too; the next one goes on."""
     doomed = start_doomed(place, "worker", name, "record_outcomes.before")
@@ -305,9 +362,14 @@ def test_others_go_on_after_a_death_at(place, stack, process, point):
     if point.startswith("prove_regressed"):
         die_proving(stack, point)
         return
+    if point.partition(".")[0] in BY_MESSAGES:
+        die_by_messages(stack, point)
+        return
     name = f"{place.name()}-{process}"
     if point.startswith("dead_session"):
         die_closing(place, name, point)
+    elif point.startswith("root_refused"):
+        die_refused(place, stack, name, point)
     elif process == "scheduler":
         die_as_scheduler(place, name, point)
     else:

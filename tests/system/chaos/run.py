@@ -125,13 +125,13 @@ def told(violations):
     return "".join(f"\n  {kind}, {len(texts)} times:" + "".join(f"\n    {t}" for t in texts[:5]) for kind, texts in sorted(by_kind.items()))
 
 
-def run(cluster, minutes, usable, rng):
-    """(faults, history, violations, what to say)"""
+def run(cluster, minutes, usable, rng, at_least=0):
+    """(faults, history, violations, what to say); longer where that is too short for so many faults."""
     cluster.start()
     faults, end = [], time.monotonic() + minutes * 60
     unused = list(usable)
     rng.shuffle(unused)
-    while time.monotonic() < end:
+    while time.monotonic() < end or len(faults) < at_least:
         if cluster.lost_commits:  # once: there is no other standby
             usable = [c for c in usable if c is not nemeses.FailoverThatLostCommits]
         chosen = choose(rng, usable)
