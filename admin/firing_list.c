@@ -65,7 +65,12 @@ static void nothing_explain(const struct due_row *row, const struct preview_vers
 {
     const struct rule_bounds open = {.starts_at = UTC_NONE, .ends_at = UTC_NONE};
     char at[RFC3339_TEXT_MAX];
-    if (rule_next_within(v->rule, after, open).found) {
+    struct firing next = rule_next_within(v->rule, after, open);
+    if (next.held) {
+        (void)error_set(ret_why, STATUS_NOT_FOUND,
+                        "no firing is to come: its calendar does not know further days and says "
+                        "hold; import newer data");
+    } else if (next.found) {
         bool starts =
             utc_is_none(v->bounds.ends_at) || v->bounds.starts_at.us >= v->bounds.ends_at.us;
         utc_us bound = starts ? v->bounds.starts_at : v->bounds.ends_at;

@@ -343,7 +343,9 @@ void ledger_check(struct ledger_subject *s, const struct ledger_span *span,
         bool here = v->end.us > span->from.us && v->base.us < span->to.us;
         if (v->kind == REIGN_UNKNOWN && here) {
             struct ledger_finding x = ledger_finding_of(s, v, "unchecked", v->effective_from, "");
-            x.verdict = LEDGER_UNCHECKED;
+            /* By a calendar that is another by now: nobody can tell any more, and that is no fault.
+             */
+            x.verdict = v->parsed == STATUS_CONFLICT ? LEDGER_LOOK : LEDGER_UNCHECKED;
             (void)snprintf(x.detail, sizeof x.detail, "%s", v->problem);
             add(&c, &x);
         }

@@ -14,8 +14,9 @@ enum status store_firings(struct store *store, const char *after, const char *ti
         " 0 AS misfire_age_us, 0 AS misfire_grace_us, clock_timestamp() AS database_now,"
         " v.effective_from, v.paused, v.ended, false AS edited,"
         " CASE WHEN p.rule_std IS NULL THEN v.dialect ELSE 'std' END AS dialect, v.dst_gap,"
-        " v.dst_overlap, v.jitter_s, v.start_local, v.exdates, v.rdates, p.next_nominal,"
-        " p.next_offset_s, p.tzdata, p.zone_digest"
+        " v.dst_overlap, v.jitter_s, v.start_local, v.exdates, v.rdates,"
+        " v.calendar, v.calendar_version, v.nonbusiness, v.business_day_offset, v.roll_collision,"
+        " p.next_nominal, p.next_offset_s, p.tzdata, p.zone_digest"
         " FROM reports.schedule_progress p JOIN reports.schedule_version v"
         " ON v.schedule = p.schedule AND v.version = p.version"
         " WHERE p.next_fire_at IS NOT NULL AND p.schedule > $1"
@@ -25,7 +26,8 @@ enum status store_firings(struct store *store, const char *after, const char *ti
     const char *values[] = {after, time_zone, limit};
     PGresult *r = NULL;
     enum status s = store_pg_query(store, sql, 3, values, deadline, &r, err);
-    return s == STATUS_OK ? due_rows_fill(r, ret_rows, err) : s;
+    return s == STATUS_OK ? due_rows_fill(&(struct calendar_ask){store, deadline}, r, ret_rows, err)
+                          : s;
 }
 
 /* Of the schedules n: the version in force and the latest, which may be announced; others that were
@@ -37,6 +39,7 @@ enum status store_firings(struct store *store, const char *after, const char *ti
     " v.misfire, v.misfire_max, 0 AS misfire_age_us, 0 AS misfire_grace_us,"                       \
     " clock_timestamp() AS database_now, v.effective_from, v.paused, v.ended, false AS edited,"    \
     " v.dialect, v.dst_gap, v.dst_overlap, v.jitter_s, v.start_local, v.exdates, v.rdates,"        \
+    " v.calendar, v.calendar_version, v.nonbusiness, v.business_day_offset, v.roll_collision,"     \
     " NULL AS next_nominal, NULL AS next_offset_s, p.tzdata, p.zone_digest, v.queue,"              \
     " p.version = v.version AND p.problem IS NOT NULL AS problem"                                  \
     " FROM n CROSS JOIN LATERAL (SELECT * FROM reports.schedule_version w"                         \
@@ -54,7 +57,8 @@ enum status store_definition(struct store *store, const char *schedule, instant 
     const char *values[] = {schedule};
     PGresult *r = NULL;
     enum status s = store_pg_query(store, sql, 1, values, deadline, &r, err);
-    return s == STATUS_OK ? due_rows_fill(r, ret_rows, err) : s;
+    return s == STATUS_OK ? due_rows_fill(&(struct calendar_ask){store, deadline}, r, ret_rows, err)
+                          : s;
 }
 
 enum status store_definitions(struct store *store, const struct definition_page *page,
@@ -79,7 +83,7 @@ enum status store_definitions(struct store *store, const struct definition_page 
         store_pg_text(r, i, queue, ret_more[i].queue, sizeof ret_more[i].queue);
         ret_more[i].problem = store_pg_bool(r, i, queue + 1);
     }
-    return due_rows_fill(r, ret_rows, err);
+    return due_rows_fill(&(struct calendar_ask){store, deadline}, r, ret_rows, err);
 }
 
 enum status store_keys_used(struct store *store, const char *schedule, instant deadline,

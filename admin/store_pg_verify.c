@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store_pg.h"
-#include "store_plan.h"
+#include "store_pg_plan.h"
 
 /* Columns of reports.verify_ledger. */
 enum {
@@ -30,7 +29,8 @@ enum {
     COLUMN_DIALECT,
     COLUMN_EXDATES,
     COLUMN_RDATES,
-    COLUMN_NOW,
+    COLUMN_CALENDAR, /* RULE_CALENDAR: five */
+    COLUMN_NOW = COLUMN_CALENDAR + 5,
 };
 
 struct memory {
@@ -42,27 +42,8 @@ struct memory {
     size_t version_count, firing_count, gap_count; /* of all subjects, while they are filled */
     struct stored_dates dates;                     /* of the versions' rules */
     size_t dates_most;
+    struct calendar_ask ask;
 };
-
-/* UTC_NONE for NULL; *out_of_range (NULL: not wanted) for what is no instant of ours. */
-static utc_us cell_time(const PGresult *r, int row, int column, bool *out_of_range)
-{
-    utc_us t = UTC_NONE;
-    const char *text = PQgetvalue(r, row, column);
-    if (PQgetisnull(r, row, column) != 0) {
-        return UTC_NONE;
-    }
-    if (strcmp(text, "infinity") == 0) {
-        return UTC_UNBOUNDED;
-    }
-    if (strcmp(text, "-infinity") == 0) {
-        return UTC_PAST;
-    }
-    if (!store_pg_time_parse(text, &t) && out_of_range != NULL) {
-        *out_of_range = true;
-    }
-    return t;
-}
 
 static struct local_time cell_local(const PGresult *r, int row, int column)
 {
@@ -145,6 +126,20 @@ static void stored_more_fill(const PGresult *r, int row, const char *name,
                      &stored->exdate_count, &stored->out_of_range);
     stored_dates_add(dates, PQgetvalue(r, row, COLUMN_RDATES), &stored->rdates,
                      &stored->rdate_count, &stored->out_of_range);
+    cell_calendar(r, row, COLUMN_CALENDAR, stored);
+}
+
+/* A calendar counts as it is now: what an older version of it named cannot be told any more. */
+static enum status version_calendar_take(struct memory *m, struct stored_rule *stored,
+                                         struct error *why)
+{
+    enum status s = store_calendar_take(m->ask.store, m->ask.deadline, &m->dates, stored, why);
+    const char *name = stored->calendar_name;
+    if (s == STATUS_OK &&
+        stored_calendar_find(&m->dates, name, stored->calendar_version + 1) != NULL) {
+        s = error_set(why, STATUS_CONFLICT, "calendar %s has changed since", name);
+    }
+    return s;
 }
 
 static void version_fill(struct memory *m, int row, const char *name, struct zone_set *zones,
@@ -170,7 +165,10 @@ static void version_fill(struct memory *m, int row, const char *name, struct zon
         .bounds = {stored.starts_at, stored.ends_at},
         .jitter_us = stored.jitter_us,
     };
-    v->parsed = stored_rule_parse(&stored, zones, &v->rule, &why);
+    v->parsed = version_calendar_take(m, &stored, &why);
+    if (v->parsed == STATUS_OK) {
+        v->parsed = stored_rule_parse(&stored, zones, &v->rule, &why);
+    }
     (void)snprintf(v->problem, sizeof v->problem, "%.*s", (int)sizeof v->problem - 1, why.text);
 }
 
@@ -302,7 +300,7 @@ static void rows_fill(struct memory *m, struct zone_set *zones)
 }
 
 static enum status chunk_make(PGresult *r, const struct verify_part *part, struct zone_set *zones,
-                              struct verify_chunk **ret_chunk)
+                              const struct calendar_ask *ask, struct verify_chunk **ret_chunk)
 {
     struct memory *m = calloc(1, sizeof *m);
     if (m == NULL) {
@@ -310,6 +308,7 @@ static enum status chunk_make(PGresult *r, const struct verify_part *part, struc
         return STATUS_FATAL;
     }
     m->result = r;
+    m->ask = *ask;
     m->chunk.memory = m;
     m->chunk.subjects = calloc(part->count, sizeof m->chunk.subjects[0]);
     m->chunk.count = m->chunk.subjects != NULL ? part->count : 0;
@@ -354,7 +353,7 @@ enum status store_verify_chunk(struct store *store, const struct verify_part *pa
     }
     store_pg_array_free(&list);
     if (s == STATUS_OK) {
-        s = chunk_make(r, part, zones, ret_chunk);
+        s = chunk_make(r, part, zones, &(struct calendar_ask){store, deadline}, ret_chunk);
     }
     return s == STATUS_FATAL ? error_set(err, s, "out of memory") : s;
 }

@@ -33,6 +33,9 @@ struct firing {
     int32_t offset_s;          /* the zone's offset at the instant */
     bool offset_in_key;        /* both passes of an overlap fire: the key needs the offset */
     bool utc_in_key;           /* interval: the key is the UTC instant, not a local time */
+    /* Not found because the rule's calendar does not know the day of the next one: that is due at
+     * `at` unless it moves. */
+    bool held;
 };
 
 #endif

@@ -1,4 +1,4 @@
-#include "rule.h"
+#include "rule_inside.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -275,6 +275,9 @@ enum status rule_parse(const struct rule_source *source, struct zone_set *zones,
         break;
     }
     if (s == STATUS_OK) {
+        s = rule_calendar_parse(source, &r, err);
+    }
+    if (s == STATUS_OK) {
         *ret_rule = r;
     }
     return s;
@@ -328,8 +331,7 @@ static utc_us utc_moved(utc_us t, int64_t us)
     return (utc_us){moved};
 }
 
-/* What the rule itself names, without jitter. */
-static struct firing plain_next(const struct rule *r, utc_us after)
+struct firing rule_unrolled_next(const struct rule *r, utc_us after)
 {
     switch (r->kind) {
     case RULE_CRON:
@@ -344,9 +346,15 @@ static struct firing plain_next(const struct rule *r, utc_us after)
     return (struct firing){.found = false};
 }
 
+/* Without jitter. */
+static struct firing plain_next(const struct rule *r, utc_us after)
+{
+    return r->calendar != NULL ? rule_rolled_next(r, after) : rule_unrolled_next(r, after);
+}
+
 static struct firing firing_delay(struct firing f, int64_t jitter_us)
 {
-    f.at = f.found ? utc_moved(f.at, jitter_us) : f.at;
+    f.at = f.found || f.held ? utc_moved(f.at, jitter_us) : f.at;
     return f;
 }
 
@@ -370,7 +378,7 @@ struct firing rule_next_within(const struct rule *r, utc_us after, struct rule_b
         after.us = bounds.starts_at.us - 1; /* a firing at the start counts */
     }
     struct firing f = plain_next(r, after);
-    if (f.found && !utc_is_none(bounds.ends_at) && f.at.us >= bounds.ends_at.us) {
+    if ((f.found || f.held) && !utc_is_none(bounds.ends_at) && f.at.us >= bounds.ends_at.us) {
         return (struct firing){.found = false};
     }
     return firing_delay(f, r->jitter_us);
@@ -400,6 +408,12 @@ int64_t rule_count_within(const struct rule *r, utc_us after, utc_us before,
     if (bounds.starts_at.us == UTC_UNBOUNDED.us || after.us >= before.us) {
         return 0;
     }
+    return r->calendar != NULL ? rule_rolled_count(r, after, before)
+                               : rule_unrolled_count(r, after, before);
+}
+
+int64_t rule_unrolled_count(const struct rule *r, utc_us after, utc_us before)
+{
     switch (r->kind) {
     case RULE_CRON:
         return cron_count(&r->cron, r->zone, after, before);

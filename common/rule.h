@@ -13,10 +13,18 @@
  * nominal time, its offset, its key and its window, and is due later. All instants that go in or
  * come out here have it in them, except start and end, which bound the rule. Since it is the same
  * for all firings of a schedule it changes neither their order nor their number.
+ * A calendar says what becomes of nominal dates that are no business days (calendar.h): the date is
+ * rolled by the convention and moved by the offset, the local time of day of that date follows the
+ * DST policies, and then there is jitter. The firing keeps its nominal time, by which it is known,
+ * whichever day it comes to; firings are ordered by instant. Of several nominal dates that come to
+ * one instant the latest fires; with run_all each, a second apart. Only rules that fire at most
+ * once a local date can be moved; finer ones may skip days.
+ *
  * rule_next is pure; rule_parse may read the zone's file through the set. */
 #ifndef RS_RULE_H
 #define RS_RULE_H
 
+#include "calendar.h"
 #include "clock.h"
 #include "cron.h"
 #include "firing.h"
@@ -26,6 +34,8 @@
 
 #define INTERVAL_MAX_S    ((int64_t)36525 * SECONDS_A_DAY) /* a hundred years */
 #define RULE_JITTER_MAX_S 3600
+
+#define BUSINESS_DAY_OFFSET_MAX 366
 
 enum rule_kind {
     RULE_CRON,
@@ -47,7 +57,11 @@ struct rule_source {
     struct local_time start;                   /* rrule: DTSTART */
     const struct local_time *exdates, *rdates; /* rrule: as local_times_sort leaves them */
     size_t exdate_count, rdate_count;
-    int64_t jitter_us; /* rule_jitter_us */
+    int64_t jitter_us;               /* rule_jitter_us */
+    const struct calendar *calendar; /* must live as long as the rule; NULL: none */
+    enum roll_convention nonbusiness;
+    int32_t business_day_offset;
+    bool run_all; /* of dates that come to one instant */
 };
 
 struct rule {
@@ -60,6 +74,12 @@ struct rule {
     utc_us once_at;                 /* ONCE */
     struct local_time once_nominal; /* ONCE: what the zone's clock shows then */
     int64_t jitter_us;
+    const struct calendar *calendar; /* NULL: none, or it changes nothing */
+    enum roll_convention nonbusiness;
+    int32_t business_day_offset;
+    bool run_all;
+    enum dst_gap_policy moved_gap; /* of a date that moves; never AUTO */
+    enum dst_overlap_policy moved_overlap;
 };
 
 /* A schedule's delay: the 64-bit FNV-1a hash of its name modulo jitter_s, in whole seconds. It
@@ -78,7 +98,8 @@ MUST_USE enum status rule_std_text(const struct rule_source *source, char ret_te
                                    struct error *err);
 
 /* The first firing strictly after an instant; an interval has none before its anchor. Its instant
- * has the jitter in it. Thread: any. */
+ * has the jitter in it. A calendar that does not know its day makes it `held`, which is not found.
+ * Thread: any. */
 struct firing rule_next(const struct rule *r, utc_us after);
 
 /* The instant that the rule itself names, without the jitter. */

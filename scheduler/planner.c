@@ -107,6 +107,7 @@ struct pass {
     struct plan_result result;
     bool full;      /* the sink took no more */
     bool duplicate; /* a key came twice */
+    bool held;      /* the calendar does not know the day of the first that is due */
 };
 
 static void window_push(struct pass *p, const struct firing *f)
@@ -389,12 +390,25 @@ static void pass_run(struct pass *p)
         }
     }
     if (going && !due) {
-        (void)window_settle(p, s->later.missed + s->later.live > 0);
+        going = window_settle(p, s->later.missed + s->later.live > 0);
     }
+    bool held = f.held && f.at.us <= p->now.us && f.at.us < s->until.us;
+    p->held = held && going && !p->result.moved;
+    f.found = f.found || f.held; /* due at its time all the same: then it is a problem */
     /* Undecided or refused by the sink: the next pass begins with the oldest of them. */
-    p->result.more = due || p->window_count > 0;
+    p->result.more = due || held || p->window_count > 0;
     p->result.next = p->window_count > 0 ? *window_oldest(p) : f;
     p->result.reached_until = !p->result.next.found || p->result.next.at.us >= s->until.us;
+}
+
+static enum status held_refuse(const struct firing *f, struct error *err)
+{
+    char key[KEY_MAX_BYTES];
+    key_format(KEY_DATE, f, key);
+    return error_set(err, STATUS_INVALID,
+                     "its calendar does not know the days around %s and says hold; import newer "
+                     "data (reportctl calendar import NAME --replace), and it goes on",
+                     key);
 }
 
 enum status plan_schedule(const struct plan_subject *s, utc_us now, size_t subject,
@@ -432,6 +446,9 @@ enum status plan_schedule(const struct plan_subject *s, utc_us now, size_t subje
         return error_set(err, STATUS_INVALID,
                          "the rule fires twice under the key %s; make a new schedule for it",
                          p.previous_key);
+    }
+    if (p.held) {
+        return held_refuse(&p.result.next, err);
     }
     *ret_result = p.result;
     return STATUS_OK;

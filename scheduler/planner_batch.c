@@ -45,15 +45,69 @@ void plan_batch_clear(struct plan_batch *b)
     b->sink.gap_count = 0;
 }
 
+static void calendar_drop(struct stored_calendar **c)
+{
+    struct stored_calendar *gone = *c;
+    *c = gone->next;
+    calendar_free(gone->calendar);
+    free(gone);
+}
+
+/* Older versions, which no row borrows any more. */
+static void calendars_sweep(struct stored_dates *d)
+{
+    for (struct stored_calendar *c = d->calendars; c != NULL; c = c->next) {
+        struct stored_calendar **older = &c->next;
+        while (*older != NULL) {
+            if (strcmp((*older)->name, c->name) == 0) {
+                calendar_drop(older);
+            } else {
+                older = &(*older)->next;
+            }
+        }
+    }
+}
+
 void stored_dates_free(struct stored_dates *d)
 {
     free(d->times);
+    while (d->calendars != NULL) {
+        calendar_drop(&d->calendars);
+    }
     *d = (struct stored_dates){0};
+}
+
+bool stored_calendar_add(struct stored_dates *d, const char *name, int64_t version,
+                         struct calendar *calendar)
+{
+    struct stored_calendar *c = calloc(1, sizeof *c);
+    if (c == NULL) {
+        calendar_free(calendar);
+        return false;
+    }
+    (void)snprintf(c->name, sizeof c->name, "%s", name);
+    c->version = version;
+    c->calendar = calendar;
+    c->next = d->calendars;
+    d->calendars = c;
+    return true;
+}
+
+const struct calendar *stored_calendar_find(const struct stored_dates *d, const char *name,
+                                            int64_t version)
+{
+    for (const struct stored_calendar *c = d->calendars; c != NULL; c = c->next) {
+        if (strcmp(c->name, name) == 0 && c->version >= version) {
+            return c->calendar;
+        }
+    }
+    return NULL;
 }
 
 bool stored_dates_clear(struct stored_dates *d, size_t most)
 {
     d->count = 0;
+    calendars_sweep(d);
     if (most > d->max) {
         struct local_time *times = realloc(d->times, most * sizeof times[0]);
         if (times == NULL) {
@@ -91,6 +145,24 @@ void stored_rule_std(const struct stored_rule *stored, char ret_text[PLAN_RULE_M
     (void)snprintf(ret_text, PLAN_RULE_MAX, "%s", converted ? text : "");
 }
 
+/* What is about business days. */
+static enum status stored_calendar_parse(const struct stored_rule *stored,
+                                         struct rule_source *source, struct error *err)
+{
+    if (stored->calendar_name[0] != '\0' && stored->calendar == NULL) {
+        return error_set(err, STATUS_INVALID,
+                         "calendar %s is missing or has no parts; reportctl calendar check %s says "
+                         "what is wrong with it",
+                         stored->calendar_name, stored->calendar_name);
+    }
+    source->calendar = stored->calendar;
+    source->business_day_offset = stored->business_day_offset;
+    source->run_all = strcmp(stored->roll_collision, "run_all") == 0;
+    return stored->nonbusiness[0] == '\0'
+               ? STATUS_OK
+               : roll_convention_parse(stored->nonbusiness, &source->nonbusiness, err);
+}
+
 enum status stored_rule_parse(const struct stored_rule *stored, struct zone_set *zones,
                               struct rule *ret_rule, struct error *err)
 {
@@ -120,7 +192,10 @@ enum status stored_rule_parse(const struct stored_rule *stored, struct zone_set 
                          "dst_gap %s or dst_overlap %s is not known to this version",
                          stored->dst_gap, stored->dst_overlap);
     }
-    enum status s = rule_parse(&source, zones, ret_rule, err);
+    enum status s = stored_calendar_parse(stored, &source, err);
+    if (s == STATUS_OK) {
+        s = rule_parse(&source, zones, ret_rule, err);
+    }
     /* A zone that the installed list does not know is the schedule's fault. One that is listed but
      * missing or damaged is this replica's: another may plan it, so it never becomes a problem. */
     return s == STATUS_NOT_FOUND ? STATUS_CORRUPT : s;

@@ -44,6 +44,9 @@ static enum status date_keep(const struct plan_edit *e, struct plan_switch *w, s
         date_of(f.nominal) <= date_of(e->last_nominal)) {
         return STATUS_OK; /* the date lies in a gap already */
     }
+    if (f.at.us <= e->last_fire_at.us && e->rule->calendar != NULL) {
+        return STATUS_OK; /* the day it has moved to by now has had its run */
+    }
     if (f.at.us <= e->last_fire_at.us) {
         char key[KEY_MAX_BYTES];
         key_format(KEY_DATE, &f, key);
@@ -106,6 +109,7 @@ enum status plan_switch_find(const struct plan_edit *edit, struct plan_switch *r
     utc_us base = {e->effective_from.us - 1};
     base = e->last_fire_at.us > base.us ? e->last_fire_at : base;
     w.next = rule_next_within(e->rule, base, bounds_of(e));
+    w.next.found = w.next.found || w.next.held; /* planned when it is due: see pass_run */
     if (w.form == KEY_DATE && e->has_next) {
         s = date_keep(e, &w, err);
     }

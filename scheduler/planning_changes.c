@@ -203,7 +203,10 @@ static enum status gap_add(struct planning *p, struct change_pass *pass, const s
     struct take_in_row begin = {.change = change};
     struct plan_edit edit = edit_of(change);
     struct rule rule;
-    enum status s = stored_rule_parse(&row->rule, p->zones, &rule, err);
+    if (strcmp(from.rule.calendar_name, change->rule.calendar_name) == 0) {
+        from.rule.calendar = change->rule.calendar; /* as it is now: it may know more days */
+    }
+    enum status s = stored_rule_parse(&from.rule, p->zones, &rule, err);
     if (s != STATUS_OK) {
         return s;
     }

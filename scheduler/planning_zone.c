@@ -221,6 +221,9 @@ static enum status move_fill(struct planning *p, const struct due_row *row, stru
                             .old = row->next,
                             .next = firing_move(&rule, bounds, &row->next),
                             .switched_at = UTC_NONE};
+    if (m->next.held) {
+        return error_set(err, STATUS_INVALID, "its calendar does not know the day");
+    }
     memcpy(m->schedule, row->schedule, sizeof m->schedule);
     memcpy(m->time_zone, row->rule.time_zone, sizeof m->time_zone);
     memcpy(m->old_tzdata, row->tzdata, sizeof m->old_tzdata);

@@ -98,6 +98,7 @@ static void cell_rule_more(const PGresult *r, int row, int column, struct stored
                      &rule->out_of_range);
     stored_dates_add(dates, PQgetvalue(r, row, column + 6), &rule->rdates, &rule->rdate_count,
                      &rule->out_of_range);
+    cell_calendar(r, row, column + 7, rule);
 }
 
 /* Room for the lists of all rows; as a rule there is none. */
@@ -141,7 +142,8 @@ static void cell_next(const PGresult *r, int row, int column, struct due_row *d)
     store_pg_text(r, row, column + 3, d->zone_digest, sizeof d->zone_digest);
 }
 
-enum status due_rows_fill(PGresult *r, struct due_rows *rows, struct error *err)
+enum status due_rows_fill(const struct calendar_ask *ask, PGresult *r, struct due_rows *rows,
+                          struct error *err)
 {
     int n = PQntuples(r);
     rows->count = 0;
@@ -161,7 +163,7 @@ enum status due_rows_fill(PGresult *r, struct due_rows *rows, struct error *err)
         store_pg_text(r, i, 6, d->key_form, sizeof d->key_form);
         cell_rule(r, i, 7, &d->rule);
         cell_rule_more(r, i, 22, &rows->dates, &d->rule);
-        cell_next(r, i, 29, d);
+        cell_next(r, i, 34, d);
         store_pg_text(r, i, 13, d->misfire, sizeof d->misfire);
         d->misfire_max = (int32_t)store_pg_int(r, i, 14);
         d->misfire_age_us = store_pg_int(r, i, 15);
@@ -175,7 +177,11 @@ enum status due_rows_fill(PGresult *r, struct due_rows *rows, struct error *err)
         rows->now = utc_is_none(rows->now) || now.us < rows->now.us ? now : rows->now;
     }
     PQclear(r);
-    return STATUS_OK;
+    enum status s = STATUS_OK;
+    for (size_t i = 0; s == STATUS_OK && i < rows->count; i++) {
+        s = store_calendar_take(ask->store, ask->deadline, &rows->dates, &rows->rows[i].rule, err);
+    }
+    return s;
 }
 
 enum status store_due(const struct store_call *call, struct due_page page,
@@ -196,7 +202,7 @@ enum status store_due(const struct store_call *call, struct due_page page,
                                    "$3::integer, $4::timestamptz)",
                                    4, values, call->deadline, &r, err);
     if (s == STATUS_OK) {
-        s = due_rows_fill(r, ret_rows, err);
+        s = due_rows_fill(&(struct calendar_ask){call->store, call->deadline}, r, ret_rows, err);
     }
     return s;
 }
@@ -219,7 +225,7 @@ enum status store_progress_of(const struct store_call *call, const char *const *
                            values, call->deadline, &r, err);
     }
     if (s == STATUS_OK) {
-        s = due_rows_fill(r, ret_rows, err);
+        s = due_rows_fill(&(struct calendar_ask){call->store, call->deadline}, r, ret_rows, err);
     }
     store_pg_array_free(&list);
     return s;
@@ -247,7 +253,7 @@ enum status store_versions(const struct store_call *call, const struct versions_
                            4, values, call->deadline, &r, err);
     }
     if (s == STATUS_OK) {
-        s = due_rows_fill(r, ret_rows, err);
+        s = due_rows_fill(&(struct calendar_ask){call->store, call->deadline}, r, ret_rows, err);
     }
     store_pg_array_free(&list);
     return s;
@@ -320,7 +326,7 @@ static void change_row_fill(const PGresult *r, int i, struct change_row *c)
     store_pg_text(r, i, 20, c->highest_key, sizeof c->highest_key);
     c->has_last = PQgetisnull(r, i, 21) == 0;
     c->last_nominal = (struct local_time){store_pg_int(r, i, 21)};
-    c->was_jitter_us = rule_jitter_us(c->schedule, (int32_t)store_pg_int(r, i, 29));
+    c->was_jitter_us = rule_jitter_us(c->schedule, (int32_t)store_pg_int(r, i, 34));
 }
 
 enum status store_changes(const struct store_call *call, const char *after,
@@ -351,6 +357,10 @@ enum status store_changes(const struct store_call *call, const char *after,
             utc_is_none(ret_rows->now) || now.us < ret_rows->now.us ? now : ret_rows->now;
     }
     PQclear(r);
+    for (size_t i = 0; s == STATUS_OK && i < ret_rows->count; i++) {
+        s = store_calendar_take(call->store, call->deadline, &ret_rows->dates,
+                                &ret_rows->rows[i].rule, err);
+    }
     return s;
 }
 

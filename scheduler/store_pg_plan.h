@@ -25,15 +25,28 @@ MUST_USE enum status verdict_query(const struct store_call *call, const char *sq
  * *out_of_range (which may be NULL: then it is UTC_NONE). */
 utc_us cell_time(const PGresult *r, int row, int column, bool *out_of_range);
 
-#define RULE_MORE "dialect, dst_gap, dst_overlap, jitter_s, start_local, exdates, rdates"
+#define RULE_CALENDAR "calendar, calendar_version, nonbusiness, business_day_offset, roll_collision"
+#define RULE_MORE                                                                                  \
+    "dialect, dst_gap, dst_overlap, jitter_s, start_local, exdates, rdates, " RULE_CALENDAR
 #define DUE_COLUMNS                                                                                \
     "schedule, version, step, next_fire_at, last_fire_at, switched_at, key_form, kind, rule, "     \
     "time_zone, anchor, starts_at, ends_at, misfire, misfire_max, misfire_age_us, "                \
     "misfire_grace_us, database_now, effective_from, paused, ended, edited, " RULE_MORE            \
     ", next_nominal, next_offset_s, tzdata, zone_digest"
 
-/* Rows of DUE_COLUMNS. Frees the answer. Returns: OK, AGAIN (out of memory). */
-MUST_USE enum status due_rows_fill(PGresult *r, struct due_rows *rows, struct error *err);
+/* Where a row's calendar is asked for. */
+struct calendar_ask {
+    struct store *store;
+    instant deadline;
+};
+
+/* Columns RULE_CALENDAR from `column` on. */
+void cell_calendar(const PGresult *r, int row, int column, struct stored_rule *rule);
+
+/* Rows of DUE_COLUMNS, and their calendars. Frees the answer. Returns: OK, AGAIN (also: out of
+ * memory), TIMEOUT, CORRUPT. */
+MUST_USE enum status due_rows_fill(const struct calendar_ask *ask, PGresult *r,
+                                   struct due_rows *rows, struct error *err);
 
 /* Many arrays of one call, in parameter order. */
 #define ARRAYS_MAX 32

@@ -41,17 +41,45 @@ struct stored_rule {
     /* Borrowed from the rows' `dates`, until those are read again. */
     const struct local_time *exdates, *rdates;
     size_t exdate_count, rdate_count;
+    char calendar_name[NAME_MAX_BYTES]; /* "": none */
+    int64_t calendar_version;           /* at least this one counts */
+    const struct calendar *calendar;    /* borrowed likewise; NULL: none, or it cannot be used */
+    char nonbusiness[32], roll_collision[16]; /* "": run, coalesce */
+    int32_t business_day_offset;
 };
 
-/* The lists of many rows. Owns: stored_dates_free. All zero: none. */
+/* The lists of many rows, and the calendars that they have named so far. Owns: stored_dates_free.
+ * All zero: none. */
+struct stored_calendar {
+    char name[NAME_MAX_BYTES];
+    int64_t version;
+    struct calendar *calendar;
+    struct stored_calendar *next;
+};
 struct stored_dates {
     struct local_time *times;
     size_t count, max;
+    struct stored_calendar *calendars; /* newest first */
 };
 void stored_dates_free(struct stored_dates *d);
 
 /* Begin anew with room for `most` local times; what was borrowed before is gone. False: memory. */
 bool stored_dates_clear(struct stored_dates *d, size_t most);
+
+/* Keep a calendar. Takes it over; frees it and returns false when memory ran out. */
+bool stored_calendar_add(struct stored_dates *d, const char *name, int64_t version,
+                         struct calendar *calendar);
+
+/* A calendar of this or a later version; NULL: there is none yet. */
+const struct calendar *stored_calendar_find(const struct stored_dates *d, const char *name,
+                                            int64_t version);
+
+/* Borrow the calendar that a rule names from the rows' `dates`; one that is not there is read, in a
+ * statement of its own. Returns: OK (also when it is missing or cannot be used: then there is
+ * none); AGAIN; TIMEOUT; CORRUPT. */
+MUST_USE enum status store_calendar_take(struct store *store, instant deadline,
+                                         struct stored_dates *dates, struct stored_rule *rule,
+                                         struct error *err);
 
 /* Add the list of a row, as local_times_parse reads it; "" is none. What cannot be read, or has no
  * room, is none either, and makes *out_of_range true. */

@@ -216,7 +216,17 @@ CREATE TABLE reports.schedule (
         CONSTRAINT schedule_dst_overlap_check CHECK (dst_overlap IN ('auto', 'first', 'second', 'both')
             OR reports.refuse_value(format('schedule "%s"', name), 'dst_overlap', dst_overlap, 'Write ''auto'', ''first'', ''second'' or ''both''.')),
     calendar reports.name,
-    nonbusiness text NOT NULL DEFAULT 'run',
+    calendar_version bigint,
+    nonbusiness text NOT NULL DEFAULT 'run'
+        CONSTRAINT schedule_nonbusiness_check CHECK (nonbusiness IN ('run', 'skip', 'following', 'modified_following', 'preceding', 'modified_preceding',
+                                                                     'half_month_modified_following', 'nearest')
+            OR reports.refuse_value(format('schedule "%s"', name), 'nonbusiness', nonbusiness, 'Write ''run'', ''skip'', ''following'', ''modified_following'', ''preceding'', ''modified_preceding'', ''half_month_modified_following'' or ''nearest''.')),
+    business_day_offset integer NOT NULL DEFAULT 0
+        CONSTRAINT schedule_business_day_offset_check CHECK (business_day_offset BETWEEN -366 AND 366
+            OR reports.refuse_value(format('schedule "%s"', name), 'business_day_offset', business_day_offset::text, 'Write a number of business days from -366 to 366.')),
+    roll_collision text NOT NULL DEFAULT 'coalesce'
+        CONSTRAINT schedule_roll_collision_check CHECK (roll_collision IN ('coalesce', 'run_all')
+            OR reports.refuse_value(format('schedule "%s"', name), 'roll_collision', roll_collision, 'Write ''coalesce'' or ''run_all''.')),
     business_date text NOT NULL DEFAULT 'run_date',
     misfire text
         CONSTRAINT schedule_misfire_check CHECK ((misfire IN ('run_all', 'run_latest', 'skip', 'coalesce')) IS NOT FALSE
@@ -283,8 +293,11 @@ COMMENT ON COLUMN reports.schedule.ends_at IS 'No firing at or after this instan
 COMMENT ON COLUMN reports.schedule.paused IS 'true: nothing fires from the edit on. What was due meanwhile is recorded as one gap when it goes on.';
 COMMENT ON COLUMN reports.schedule.dst_gap IS 'cron and rrule: a local time that the clock jumps over. after: at the first instant after the gap; shift: later by its length; skip: not at all; auto: cron after for fixed times and skip for jobs that follow the clock, rrule shift.';
 COMMENT ON COLUMN reports.schedule.dst_overlap IS 'cron and rrule: a local time that the clock shows twice. first, second or both; auto: cron first for fixed times and both for jobs that follow the clock, rrule first.';
-COMMENT ON COLUMN reports.schedule.calendar IS 'Not yet: must be NULL.';
-COMMENT ON COLUMN reports.schedule.nonbusiness IS 'Not yet: must be run.';
+COMMENT ON COLUMN reports.schedule.calendar IS 'The calendar that says which days are business days; NULL: none.';
+COMMENT ON COLUMN reports.schedule.calendar_version IS 'calendar.version that the schedule follows; set by trigger, also when the calendar changes.';
+COMMENT ON COLUMN reports.schedule.nonbusiness IS 'What becomes of a date that is no business day. run: it stays; skip: it does not fire; following, modified_following, preceding, modified_preceding, half_month_modified_following, nearest: it moves to a business day, and the firing keeps its key.';
+COMMENT ON COLUMN reports.schedule.business_day_offset IS 'So many business days after (negative: before) the date that nonbusiness names; 0: none.';
+COMMENT ON COLUMN reports.schedule.roll_collision IS 'Dates that move to one day. coalesce: the latest of them fires; run_all: each, a second apart.';
 COMMENT ON COLUMN reports.schedule.business_date IS 'What date a firing is about. Not yet other than run_date (the nominal local date).';
 COMMENT ON COLUMN reports.schedule.misfire IS 'What becomes of firings missed by more than misfire_grace: run_all, run_latest, skip, or coalesce: one run whose window covers all of them; NULL: run_all for daily and coarser rules, run_latest for finer ones.';
 COMMENT ON COLUMN reports.schedule.misfire_max IS 'run_all: most missed firings that are run; older ones become a gap.';
@@ -328,7 +341,10 @@ CREATE TABLE reports.schedule_version (
     dst_gap text NOT NULL,
     dst_overlap text NOT NULL,
     calendar text,
+    calendar_version bigint,
     nonbusiness text NOT NULL,
+    business_day_offset integer NOT NULL DEFAULT 0,
+    roll_collision text NOT NULL DEFAULT 'coalesce',
     business_date text NOT NULL,
     misfire text,
     misfire_max integer NOT NULL,
@@ -556,6 +572,14 @@ BEGIN
         RAISE EXCEPTION 'schedule "%": % is for % only, and its kind is ''%''', s.name, col, kinds, s.kind
             USING ERRCODE = 'check_violation', HINT = format('Write %s = %s.', col, allowed);
     END IF;
+    IF s.calendar IS NOT NULL AND s.kind = 'interval' THEN
+        RAISE EXCEPTION 'schedule "%": an interval is elapsed time and takes no calendar', s.name
+            USING ERRCODE = 'check_violation', HINT = 'Write calendar = NULL, or kind = ''cron'' or ''rrule''.';
+    END IF;
+    IF s.calendar IS NULL AND (s.nonbusiness <> 'run' OR s.business_day_offset <> 0) THEN
+        RAISE EXCEPTION 'schedule "%": nonbusiness and business_day_offset need a calendar', s.name
+            USING ERRCODE = 'check_violation', HINT = 'Write the name of one of reports.calendar; reportctl calendar import nyse makes a shipped one.';
+    END IF;
     IF s.kind = 'rrule' THEN
         IF s.start_local IS NULL THEN
             RAISE EXCEPTION 'schedule "%": a recurrence rule needs start_local', s.name
@@ -618,8 +642,15 @@ BEGIN
         RAISE EXCEPTION 'schedule "%": name and scope never change', OLD.name
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Insert a new schedule under another name and delete this one.';
     END IF;
-    PERFORM reports.refuse_not_yet(NEW.name, 'calendar', NEW.calendar, NULL);
-    PERFORM reports.refuse_not_yet(NEW.name, 'nonbusiness', NEW.nonbusiness, 'run');
+    -- A change of the calendar that is being made finds the schedules that use it by what is committed: wait for it.
+    IF TG_OP = 'INSERT' OR NEW.calendar IS DISTINCT FROM OLD.calendar THEN
+        PERFORM FROM reports.calendar c WHERE c.name = NEW.calendar FOR SHARE;
+    END IF;
+    NEW.calendar_version := (SELECT c.version FROM reports.calendar c WHERE c.name = NEW.calendar);
+    IF NEW.calendar IS NOT NULL AND NEW.calendar_version IS NULL THEN
+        RAISE EXCEPTION 'schedule "%": calendar "%" does not exist', NEW.name, NEW.calendar
+            USING ERRCODE = 'foreign_key_violation', HINT = format('Make it first, or correct the name: reportctl calendar list; reportctl calendar import %s makes a shipped one.', NEW.calendar);
+    END IF;
     PERFORM reports.refuse_not_yet(NEW.name, 'business_date', NEW.business_date, 'run_date');
     PERFORM reports.check_rule(NEW.name, NEW.kind, NEW.rule, NEW.dialect);
     PERFORM reports.check_rule_columns(NEW);
@@ -703,13 +734,13 @@ BEGIN
     begins := greatest(begins, latest);
     INSERT INTO reports.schedule_version
         (schedule, version, scope, effective_from, change_reason, ended, report, description, kind, rule, time_zone,
-         dialect, anchor, start_local, exdates, rdates, starts_at, ends_at, paused, dst_gap, dst_overlap, calendar, nonbusiness,
-         business_date, misfire, misfire_max, misfire_age, misfire_grace, overlap, queue, priority,
+         dialect, anchor, start_local, exdates, rdates, starts_at, ends_at, paused, dst_gap, dst_overlap, calendar, calendar_version, nonbusiness,
+         business_day_offset, roll_collision, business_date, misfire, misfire_max, misfire_age, misfire_grace, overlap, queue, priority,
          jitter_s, max_attempts, retry_base, retry_cap, timeout, parameters, owner)
     VALUES
         (s.name, coalesce(next_version, 1), s.scope, begins, why, TG_OP = 'DELETE', s.report, s.description,
          s.kind, s.rule, s.time_zone, s.dialect, s.anchor, s.start_local, s.exdates, s.rdates, s.starts_at, s.ends_at, s.paused, s.dst_gap,
-         s.dst_overlap, s.calendar, s.nonbusiness, s.business_date, s.misfire, s.misfire_max,
+         s.dst_overlap, s.calendar, s.calendar_version, s.nonbusiness, s.business_day_offset, s.roll_collision, s.business_date, s.misfire, s.misfire_max,
          s.misfire_age, s.misfire_grace, s.overlap, s.queue, s.priority, s.jitter_s, s.max_attempts,
          s.retry_base, s.retry_cap, s.timeout, s.parameters, s.owner);
     INSERT INTO reports.schedule_change (scope, schedule, version, made_at, announced)

@@ -115,7 +115,12 @@ DECLARE
     twice boolean := CASE p_version.dst_overlap WHEN 'auto' THEN follows_clock ELSE p_version.dst_overlap = 'both' END;
     at_local timestamp := CASE WHEN p_form = 'date' THEN p_local::date + reports.time_of_day(p_version) ELSE p_local END;
     passes timestamptz[];
+    -- Its instant, and so whether there are two, is that of the day to which the calendar moves it.
+    moves boolean := p_version.calendar IS NOT NULL AND (p_version.nonbusiness NOT IN ('run', 'skip') OR p_version.business_day_offset <> 0);
 BEGIN
+    IF twice AND moves THEN
+        RETURN NULL;
+    END IF;
     IF twice AND at_local IS NULL AND reports.clock_goes_back(p_local::date, p_version.time_zone) THEN
         RETURN NULL;
     END IF;
@@ -188,8 +193,9 @@ BEGIN
         keys := CASE WHEN v.kind = 'interval' THEN CASE WHEN isfinite(v.anchor) THEN reports.interval_keys(v, form, at) END
                      ELSE reports.local_keys(v, form, CASE WHEN part[4] IS NULL OR p_key ~ '^\d{4}-\d\d-\d\d[+-]' THEN clock ELSE at AT TIME ZONE v.time_zone END) END;
     END IF;
-    IF keys IS NULL AND v.kind <> 'interval' AND form = 'date' AND part IS NOT NULL THEN
-        fault := format('key %L names a date on which the clock of %s is turned back, and only the leader knows whether "%s" fires twice on it', p_key, v.time_zone, p_schedule);
+    IF keys IS NULL AND v.kind <> 'interval' AND (form = 'date' OR part[2] IS NOT NULL) AND part IS NOT NULL THEN
+        fault := format(CASE WHEN v.calendar IS NULL THEN 'key %L names a date on which the clock of %s is turned back, and only the leader knows whether "%s" fires twice on it'
+                             ELSE 'key %L may be moved to a day on which the clock of %s is turned back, and only the leader knows whether "%s" fires twice then' END, p_key, v.time_zone, p_schedule);
         hint := 'Choose a key of your own, which must not begin with a date.';
         RETURN;
     END IF;

@@ -31,7 +31,8 @@ COMMENT ON FUNCTION reports.verify_page(text, text, integer, timestamptz, timest
 CREATE FUNCTION reports.verify_ledger(p_schedules text[], p_from timestamptz, p_to timestamptz, p_most integer)
 RETURNS TABLE (part text, n integer, version integer, at timestamptz, key text, to_at timestamptz, to_key text, word text, number bigint,
                nominal timestamp, offset_s integer, yes boolean, also boolean, rule text, time_zone text, anchor timestamptz,
-               starts_at timestamptz, ends_at timestamptz, dialect text, exdates timestamp[], rdates timestamp[])
+               starts_at timestamptz, ends_at timestamptz, dialect text, exdates timestamp[], rdates timestamp[],
+               calendar text, calendar_version bigint, nonbusiness text, business_day_offset integer, roll_collision text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
     high text := reports.key_floor(p_to + interval '3 days');
@@ -59,27 +60,28 @@ BEGIN
     )
     SELECT 'progress', s.n, p.version, p.switched_at, NULL::text, p.next_fire_at, NULL::text, p.key_form, NULL::bigint, NULL::timestamp,
            NULL::integer, p.problem IS NOT NULL, reports.is_held(p.scope), NULL::text, NULL::text, p.last_fire_at, NULL::timestamptz, NULL::timestamptz,
-           NULL::text, NULL::timestamp[], NULL::timestamp[]
+           NULL::text, NULL::timestamp[], NULL::timestamp[], NULL::text, NULL::bigint, NULL::text, NULL::integer, NULL::text
       FROM subject s
      CROSS JOIN LATERAL (SELECT * FROM reports.schedule_progress q WHERE q.schedule = s.name OFFSET 0) p
     UNION ALL
     -- number: has a version before it fixed the form of keys? key and to_key: dst_gap and dst_overlap; nominal: start_local;
     -- offset_s: jitter_s.
     SELECT 'version', s.n, v.version, v.effective_from, v.dst_gap, NULL, v.dst_overlap, v.kind, (v.version > s.first_to_run)::integer::bigint,
-           v.start_local, v.jitter_s, v.paused, v.ended, v.rule, v.time_zone, v.anchor, v.starts_at, v.ends_at, v.dialect, v.exdates, v.rdates
+           v.start_local, v.jitter_s, v.paused, v.ended, v.rule, v.time_zone, v.anchor, v.starts_at, v.ends_at, v.dialect, v.exdates, v.rdates,
+           v.calendar, v.calendar_version, v.nonbusiness, v.business_day_offset, v.roll_collision
       FROM subject s
      CROSS JOIN LATERAL (SELECT * FROM reports.schedule_version w
                           WHERE w.schedule = s.name AND w.version BETWEEN s.first_version AND s.last_version OFFSET 0) v
     UNION ALL
     SELECT 'gap', s.n, g.version, g.from_fire_at, g.from_key, g.to_fire_at, g.to_key, g.reason, g.firings, NULL, NULL, NULL, NULL, NULL, NULL,
-           NULL, NULL, NULL, NULL, NULL, NULL
+           NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
       FROM subject s
      CROSS JOIN LATERAL (SELECT * FROM reports.schedule_gap y
                           WHERE y.schedule = s.name AND y.to_fire_at >= s.since AND y.from_fire_at < p_to OFFSET 0) g
     UNION ALL
     -- Of those that somebody asked for only the key counts.
     (SELECT 'occurrence', s.n, o.version, o.scheduled_for, o.occurrence_key, o.planned_at, o.business_date::text, o.cause, NULL,
-            o.nominal_local, o.offset_s, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+            o.nominal_local, o.offset_s, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
        FROM subject s
       CROSS JOIN LATERAL (SELECT * FROM reports.occurrence x
                            WHERE x.schedule = s.name AND x.occurrence_key >= reports.key_floor(s.since - interval '2 days') AND x.occurrence_key < high

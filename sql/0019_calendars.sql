@@ -295,6 +295,56 @@ SELECT c.name, c.description, c.combine,
 COMMENT ON VIEW reports.v_calendar IS 'Each calendar with what it has and how many schedules use it, also by way of combinations.';
 GRANT EXECUTE ON FUNCTION reports.calendar_users(text[]) TO report_reader;
 
+-- Schedules follow: each gets a version with the calendar as it is now, and the leader takes that in like any edit, so
+-- what has an occurrence stays, and everything else is where the calendar puts it. Deferred: once for a transaction,
+-- whatever it does to a calendar. A schedule whose edit is announced follows with that edit.
+CREATE FUNCTION reports.calendar_follow() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM set_config('reports.asked_at', '', true);
+    PERFORM set_config('reports.change_reason', format('calendar %s has changed', NEW.name), true);
+    UPDATE reports.schedule s SET calendar_version = c.version
+      FROM reports.calendar c
+     WHERE c.name = NEW.name AND s.calendar = c.name AND s.calendar_version IS DISTINCT FROM c.version
+       AND (s.effective_from <= clock_timestamp()) IS NOT FALSE;
+    PERFORM set_config('reports.change_reason', '', true);
+    RETURN NULL;
+END
+$$;
+COMMENT ON FUNCTION reports.calendar_follow() IS 'Trigger on calendar: gives the schedules that use it a new version, once for a transaction.';
+CREATE CONSTRAINT TRIGGER calendar_follow AFTER UPDATE ON reports.calendar DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION reports.calendar_follow();
+
+-- What a calendar is made of, itself and all parts below it, in one snapshot. what: calendar (day: valid_from; until:
+-- valid_through; word: beyond or, of a combination, combine), weekend, day (word: its kind), part (word: its name).
+CREATE FUNCTION reports.calendar_parts(p_calendar text)
+RETURNS TABLE (calendar text, what text, day date, until date, word text, weekend_days integer, version bigint)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    WITH RECURSIVE below (name) AS (
+        SELECT p_calendar
+        UNION
+        SELECT p.part::text FROM below b JOIN reports.calendar_part p ON p.calendar = b.name
+    ), parts (n, calendar, what, day, until, word, days, version) AS (
+        SELECT 1, c.name::text, 'calendar', c.valid_from, c.valid_through, coalesce(c.combine, c.beyond),
+               CASE WHEN c.combine IS NULL THEN c.weekend_days ELSE '{}' END, c.version
+          FROM below b JOIN reports.calendar c ON c.name = b.name
+        UNION ALL
+        SELECT 2, w.calendar, 'weekend', w.from_date, NULL, NULL, w.weekend_days, NULL
+          FROM below b JOIN reports.calendar_weekend w ON w.calendar = b.name
+        UNION ALL
+        SELECT 3, d.calendar, 'day', d.day, NULL, d.kind, '{}', NULL
+          FROM below b JOIN reports.v_calendar_day d ON d.calendar = b.name
+        UNION ALL
+        SELECT 4, p.calendar, 'part', NULL, NULL, p.part, '{}', NULL
+          FROM below b JOIN reports.calendar_part p ON p.calendar = b.name
+    )
+    -- Bit n for weekday n, Sunday 0.
+    SELECT r.calendar, r.what, r.day, r.until, r.word, (SELECT coalesce(bit_or(1 << (d % 7)), 0) FROM unnest(r.days) d), r.version
+      FROM parts r ORDER BY r.calendar, r.n, r.day, r.word
+$$;
+COMMENT ON FUNCTION reports.calendar_parts(text) IS 'A calendar and all it is made of, for who compiles it.';
+GRANT EXECUTE ON FUNCTION reports.calendar_parts(text) TO report_scheduler, report_reader;
+
 -- Findings, each with the remedy: 'wrong' is what makes the calendar unusable or soon will, 'look' is worth a look.
 CREATE VIEW reports.v_calendar_finding AS
 WITH finding (calendar, verdict, finding, detail, remedy) AS (

@@ -128,5 +128,30 @@ SELECT is((SELECT string_agg(format('%s: %s, %s, %s', calendar, verdict, finding
 SELECT results_eq($$SELECT substring(detail, ': (.*)$') FROM reports.v_calendar_finding WHERE calendar = 'days' AND finding = 'on_weekend'$$, $$VALUES ('2, first 2030-01-05')$$,
                   'the weekend of each day counts');
 
+-- Schedules follow a calendar with one version a transaction, whatever it does to the calendar, and only those that use it.
+INSERT INTO reports.calendar (name) VALUES ('used'), ('unused');
+INSERT INTO reports.calendar (name, combine) VALUES ('over', 'union');
+INSERT INTO reports.calendar_part VALUES ('over', 'used');
+INSERT INTO reports.schedule (name, scope, report, kind, rule, calendar, effective_from)
+SELECT n, 'tap', 'nothing', 'cron', '@daily', c, f FROM (VALUES ('direct', 'used', NULL), ('by-way', 'over', NULL), ('other', 'unused', NULL), ('none', NULL, NULL),
+                                                                ('announced', 'used', timestamptz '2199-01-01 00:00Z')) AS t (n, c, f);
+SET CONSTRAINTS ALL IMMEDIATE;
+SET CONSTRAINTS ALL DEFERRED;
+INSERT INTO reports.calendar_day (calendar, day) VALUES ('used', '2030-01-01');
+DELETE FROM reports.calendar_day WHERE calendar = 'used';
+UPDATE reports.calendar SET weekend_days = '{7}' WHERE name = 'used';
+SET CONSTRAINTS ALL IMMEDIATE;
+SELECT results_eq($$SELECT v.schedule::text, v.version, v.change_reason FROM reports.schedule_version v WHERE v.schedule IN ('direct', 'by-way', 'other', 'none', 'announced')
+                     ORDER BY v.schedule, v.version$$,
+                  $$VALUES ('announced', 1, NULL), ('by-way', 1, NULL), ('by-way', 2, 'calendar over has changed'), ('direct', 1, NULL),
+                           ('direct', 2, 'calendar used has changed'), ('none', 1, NULL), ('other', 1, NULL)$$, 'one version a transaction, of those that use it');
+SELECT is(s.calendar_version, c.version, format('%s follows the version there is', s.name))
+  FROM reports.schedule s JOIN reports.calendar c ON c.name = s.calendar WHERE s.name IN ('direct', 'by-way', 'other') ORDER BY s.name;
+UPDATE reports.schedule SET calendar_version = 1 WHERE name = 'direct';
+SELECT is(s.calendar_version, c.version, 'nobody sets it otherwise') FROM reports.schedule s JOIN reports.calendar c ON c.name = s.calendar WHERE s.name = 'direct';
+SELECT results_eq($$SELECT calendar, what, day, until, word, weekend_days, version IS NOT NULL FROM reports.calendar_parts('over')$$,
+                  $$VALUES ('over', 'calendar', NULL::date, NULL::date, 'union', 0, true), ('over', 'part', NULL, NULL, 'used', 0, false),
+                           ('used', 'calendar', NULL, NULL, 'weekends_only', 1, true)$$, 'what a combination is made of, to be compiled');
+
 SELECT * FROM finish();
 ROLLBACK;

@@ -18,12 +18,25 @@ $$;
 SELECT is(pg_temp.with(t.col, t.value),
           format('0A000 schedule "s": %s = %L is not supported yet (Write %s = %s.)', t.col, t.value, t.col, t.allowed),
           format('%s = %L is refused as not yet, with the value to write', t.col, t.value))
-  FROM (VALUES ('calendar', 'target2', 'NULL'),
-               ('nonbusiness', 'skip', '''run'''),
-               ('business_date', 'previous_business_day', '''run_date''')) AS t (col, value, allowed);
+  FROM (VALUES ('business_date', 'previous_business_day', '''run_date''')) AS t (col, value, allowed);
 SELECT is(pg_temp.with(t.col, NULL), format('0A000 schedule "s": %s = NULL is not supported yet (Write %s = %s.)', t.col, t.col, t.allowed),
           format('%s = NULL is no way round', t.col))
-  FROM (VALUES ('nonbusiness', '''run'''), ('business_date', '''run_date''')) AS t (col, allowed);
+  FROM (VALUES ('business_date', '''run_date''')) AS t (col, allowed);
+-- Business days.
+SELECT is(pg_temp.with(t.col, t.value), t.refusal, format('%s = %s without a calendar', t.col, t.value))
+  FROM (VALUES ('calendar', 'target2', '23503 schedule "s": calendar "target2" does not exist (Make it first, or correct the name: reportctl calendar list; reportctl calendar import target2 makes a shipped one.)'),
+               ('nonbusiness', 'skip', '23514 schedule "s": nonbusiness and business_day_offset need a calendar (Write the name of one of reports.calendar; reportctl calendar import nyse makes a shipped one.)'),
+               ('business_day_offset', '-1', '23514 schedule "s": nonbusiness and business_day_offset need a calendar (Write the name of one of reports.calendar; reportctl calendar import nyse makes a shipped one.)'),
+               ('business_day_offset', '367', '23514 schedule "s": nonbusiness and business_day_offset need a calendar (Write the name of one of reports.calendar; reportctl calendar import nyse makes a shipped one.)'),
+               ('roll_collision', 'all', '23514 schedule "s": roll_collision cannot be ''all'' (Write ''coalesce'' or ''run_all''.)'),
+               ('roll_collision', 'run_all', 'not refused')) AS t (col, value, refusal);
+INSERT INTO reports.calendar (name) VALUES ('days');
+SELECT is(pg_temp.refusal(format('INSERT INTO reports.schedule (name, scope, report, kind, rule, calendar, %I) VALUES (''s'', ''tap'', ''nothing'', %L, %L, ''days'', %L)', t.col, t.kind, t.rule, t.value)),
+          t.refusal, format('%s = %s with a calendar', t.col, t.value))
+  FROM (VALUES ('cron', '@daily', 'nonbusiness', 'half_month_modified_following', 'not refused'),
+               ('cron', '@daily', 'nonbusiness', 'later', '23514 schedule "s": nonbusiness cannot be ''later'' (Write ''run'', ''skip'', ''following'', ''modified_following'', ''preceding'', ''modified_preceding'', ''half_month_modified_following'' or ''nearest''.)'),
+               ('cron', '@daily', 'business_day_offset', '367', '23514 schedule "s": business_day_offset cannot be ''367'' (Write a number of business days from -366 to 366.)'),
+               ('interval', '1 day', 'nonbusiness', 'run', '23514 schedule "s": an interval is elapsed time and takes no calendar (Write calendar = NULL, or kind = ''cron'' or ''rrule''.)')) AS t (kind, rule, col, value, refusal);
 -- Policies that are.
 SELECT is(pg_temp.with(t.col, t.value), 'not refused', format('%s = %s passes', t.col, t.value))
   FROM (VALUES ('dst_gap', 'auto'), ('dst_gap', 'after'), ('dst_gap', 'shift'), ('dst_gap', 'skip'), ('dst_overlap', 'auto'), ('dst_overlap', 'first'),
@@ -212,7 +225,7 @@ SELECT is(pg_temp.refusal($$INSERT INTO reports.schedule (name, scope, report, k
           '22023 schedule "gone": this name belongs to scope "tap" for ever, also after its deletion (Choose another name for a schedule in scope "main".)', 'nor by deleting and inserting it');
 SELECT is(pg_temp.refusal($$INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES ('gone', 'tap', 'nothing', 'cron', '@daily')$$), 'not refused', 'in its scope the name goes on');
 SELECT is(pg_temp.refusal($$UPDATE reports.schedule SET nonbusiness = 'skip' WHERE name = 'user'$$),
-          '0A000 schedule "user": nonbusiness = ''skip'' is not supported yet (Write nonbusiness = ''run''.)', 'an UPDATE is judged like an INSERT: schedule');
+          '23514 schedule "user": nonbusiness and business_day_offset need a calendar (Write the name of one of reports.calendar; reportctl calendar import nyse makes a shipped one.)', 'an UPDATE is judged like an INSERT: schedule');
 INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES ('every', 'tap', 'nothing', 'interval', '15 minutes');
 SELECT ok(anchor BETWEEN now() - interval '1 min' AND clock_timestamp(), 'an interval counts from its creation unless told otherwise') FROM reports.schedule WHERE name = 'every';
 SELECT is(extract(microsecond FROM anchor) % 1000000, 0::numeric, 'the anchor is a whole second') FROM reports.schedule WHERE name = 'every';

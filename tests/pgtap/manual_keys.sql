@@ -112,6 +112,13 @@ SELECT pg_temp.made('picked', 'rrule', 'FREQ=DAILY;BYHOUR=2,14;BYSETPOS=1', 'dat
 SELECT pg_temp.right(s, k) FROM unnest('{picked,added}'::text[]) s, unnest('{2026-03-29,2026-10-24,2026-10-26}'::text[]) k;
 SELECT is(pg_temp.key(s, k), format('22023 key %L names a date on which the clock of Europe/Berlin is turned back, and only the leader knows whether "%s" fires twice on it (Choose a key of your own, which must not begin with a date.)', k, s), format('%s: %s is left to the leader', s, k))
   FROM unnest('{picked,added}'::text[]) s, unnest('{2026-10-25,2026-10-25+02:00,2026-10-25+01:00}'::text[]) k;
+-- A calendar moves the firing, and with it whether there are two, to a day that only the leader knows.
+SELECT pg_temp.made('moved', 'cron', '30 2 * * *', 'date', p_overlap => 'both');
+UPDATE reports.schedule_version SET calendar = 'office', nonbusiness = 'following' WHERE schedule = 'moved';
+SELECT is(pg_temp.key('moved', k), format('22023 key %L may be moved to a day on which the clock of Europe/Berlin is turned back, and only the leader knows whether "moved" fires twice then (Choose a key of your own, which must not begin with a date.)', k), format('%s is left to the leader when a calendar moves it', k))
+  FROM unnest('{2026-10-24,2026-10-24+02:00,2026-10-24+01:00}'::text[]) k;
+UPDATE reports.schedule_version SET nonbusiness = 'skip' WHERE schedule = 'moved';
+SELECT pg_temp.right('moved', '2026-10-25+02:00');
 -- Nor any before the leader has said what form its keys have.
 SELECT pg_temp.made('new-rule', 'rrule', 'FREQ=DAILY', NULL, p_start => '2026-01-01 02:30');
 SELECT is(pg_temp.key('new-rule', k), format('22023 key %L begins like a date, and the leader has not said yet what keys "new-rule" has (Ask again when reportctl schedules shows its next firing, or choose a key of your own, which must not begin with a date.)', k), format('%s is too early', k))
