@@ -218,13 +218,60 @@ const struct command command_table[] = {
     {
         .words = "retry",
         .summary = "Run a failed or cancelled job again, through its leader.",
-        .details = "It gets a fresh set of attempts and keeps its occurrence, key and business "
-                   "date. A job that succeeded is refused. " REQUEST,
+        .details =
+            "It gets a fresh set of attempts and keeps its occurrence, key and business "
+            "date. A job that succeeded is refused without --again, by which it becomes its next "
+            "revision: the file that is there is kept, and superseded when another is "
+            "made. " REQUEST,
         .privilege = OPERATOR,
         .run = retry_command,
         .formats = FORMATS_PAGE,
-        .parameters = {JOB, WAIT, REQUEST_ID},
+        .parameters = {JOB,
+                       {.name = "--again",
+                        .kind = PARAMETER_FLAG,
+                        .help = "also a job that succeeded."},
+                       WAIT,
+                       REQUEST_ID},
         .example = "reportctl retry sales-daily:2030-04-12",
+    },
+    {
+        .words = "backfill",
+        .summary = "Run the firings of a past span that were never run, through the leader.",
+        .details =
+            "The firings are those that the rule names now, with keys from --from to --to (both "
+            "included; the beginning of a key stands for all that begin so), at most 1000 a "
+            "request. A key that has an occurrence already is skipped and listed, whatever became "
+            "of that; a gap that covers a key stays recorded. The jobs have the lowest priority, "
+            "count in the catch-up budget of the scope, and keep apart from the overlap policy: a "
+            "schedule that does not allow overlap is refused without --beside. --cancel ends what "
+            "is still open of an earlier backfill. " REQUEST,
+        .privilege = OPERATOR,
+        .run = backfill_command,
+        .formats = FORMATS_ROWS,
+        .parameters = {SCHEDULE,
+                       {.name = "--from",
+                        .placeholder = "KEY",
+                        .kind = PARAMETER_OPTION,
+                        .help = "the first key, e.g. 2030-04-12, or a month."},
+                       {.name = "--to",
+                        .placeholder = "KEY",
+                        .kind = PARAMETER_OPTION,
+                        .help = "the last key."},
+                       {.name = "--dry-run",
+                        .kind = PARAMETER_FLAG,
+                        .help = "ask for nothing, and show what would become of each firing."},
+                       {.name = "--beside",
+                        .kind = PARAMETER_FLAG,
+                        .help = "its jobs may run beside each other and beside the schedule's own, "
+                                "although that does not allow overlap."},
+                       {.name = "--cancel",
+                        .placeholder = "REQUEST",
+                        .kind = PARAMETER_OPTION,
+                        .value = VALUE_UUID,
+                        .help = "cancel the open jobs of the backfill with this request id."},
+                       WAIT,
+                       REQUEST_ID},
+        .example = "reportctl backfill sales-daily --from 2030-04-01 --to 2030-04-30 --dry-run",
     },
     {
         .words = "handoff",
@@ -883,9 +930,9 @@ const struct command command_table[] = {
             {{.name = "--markdown", .kind = PARAMETER_FLAG, .help = "print docs/reportctl.md."},
              {.name = "--man", .kind = PARAMETER_FLAG, .help = "print docs/man/reportctl.1."}},
     },
-    {.words = "backfill",
-     .summary = "Run the firings of a past span.",
-     .not_yet = "meanwhile trigger single keys with --key"},
+    {.words = "catchup",
+     .summary = "What missed firings wait for, and letting go of them.",
+     .not_yet = "meanwhile look with reportctl jobs --state waiting, and cancel single jobs"},
 };
 
 const size_t command_count = sizeof command_table / sizeof command_table[0];

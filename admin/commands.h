@@ -16,7 +16,7 @@ command_function tz_status_command, tz_drift_command;
 command_function fence_show_command, fence_rebase_command, fence_audit_command;
 command_function verify_command, why_command;
 command_function next_command, migrate_command;
-command_function plan_command, forecast_command;
+command_function plan_command, forecast_command, backfill_command;
 command_function roll_command, business_day_command;
 command_function calendar_import_command, calendar_list_command, calendar_show_command,
     calendar_check_command;

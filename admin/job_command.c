@@ -49,7 +49,8 @@ enum exit_code job_command(struct invocation *in)
         "reports.v_attempt WHERE job_id = $1"
         " ORDER BY attempt";
     static const char artifacts[] =
-        "SELECT attempt, store, path, size_bytes, row_count AS rows, media_type, sha256,"
+        "SELECT attempt, store, path, size_bytes, row_count AS rows, superseded, media_type, "
+        "sha256,"
         " created_at AS \"created_at-\" FROM reports.v_artifact WHERE job_id = $1 ORDER BY attempt";
     struct session s;
     struct section sections[] = {

@@ -2,6 +2,7 @@
 #include "commands.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "known_names.h"
 #include "list_command.h"
@@ -12,7 +13,9 @@ static enum exit_code ask(struct session *s, struct request r)
 {
     const char *id = command_text(s->in, "--request-id");
     r.wait_s = command_int(s->in, "--wait");
-    r.argument = r.option != NULL ? command_text(s->in, r.option) : NULL;
+    if (r.option != NULL && r.words == NULL) {
+        r.argument = command_text(s->in, r.option);
+    }
     if (id != NULL) {
         (void)snprintf(r.id, sizeof r.id, "%s", id);
     } else {
@@ -60,8 +63,12 @@ static enum exit_code job_ask(struct invocation *in, const char *option)
         code = job_name_check(&s, job);
     }
     if (code == EXIT_DONE) {
-        code =
-            ask(&s, (struct request){.kind = in->command->words, .subject = job, .option = option});
+        bool again = option != NULL && strcmp(option, "--again") == 0;
+        code = ask(&s, (struct request){.kind = in->command->words,
+                                        .subject = job,
+                                        .option = option,
+                                        .argument = again ? "again" : NULL,
+                                        .words = again ? option : NULL});
     }
     session_close(&s);
     return code;
@@ -72,9 +79,10 @@ enum exit_code cancel_command(struct invocation *in)
     return job_ask(in, "--reason");
 }
 
+/* A flag on the command line, a word in the request. */
 enum exit_code retry_command(struct invocation *in)
 {
-    return job_ask(in, NULL);
+    return job_ask(in, command_flag(in, "--again") ? "--again" : NULL);
 }
 
 enum exit_code requests_command(struct invocation *in)

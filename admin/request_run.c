@@ -30,11 +30,14 @@ static enum status request_ask(struct session *s, const struct request *r, struc
     char timeout[32];
     (void)snprintf(timeout, sizeof timeout, "%lld seconds",
                    (long long)(r->wait_s > 0 ? r->wait_s : NO_WAIT_S));
-    const char *values[] = {r->id, r->kind, r->subject, r->argument, timeout};
+    static const char usual[] = "SELECT state FROM reports.ask($1::uuid, $2, $3, $4, $5::interval)";
+    const char *values[5 + REQUEST_MORE_MAX] = {r->id, r->kind, r->subject, r->argument, timeout};
+    for (int i = 0; i < r->more_count; i++) {
+        values[5 + i] = r->more[i];
+    }
     struct table *answer = NULL;
-    enum status status = store_admin_select(
-        s->store, "SELECT state FROM reports.ask($1::uuid, $2, $3, $4, $5::interval)", 5, values,
-        s->deadline, &answer, err);
+    enum status status = store_admin_select(s->store, r->ask != NULL ? r->ask : usual,
+                                            5 + r->more_count, values, s->deadline, &answer, err);
     if (status == STATUS_OK) {
         table_free(answer);
     }
@@ -174,7 +177,10 @@ static void same_command(const struct request *r, char ret_text[COMMAND_MAX])
 {
     (void)snprintf(ret_text, COMMAND_MAX, "reportctl %s", r->kind);
     word_add(ret_text, COMMAND_MAX, r->subject);
-    if (r->argument != NULL) {
+    if (r->words != NULL) {
+        size_t used = strlen(ret_text);
+        (void)snprintf(ret_text + used, COMMAND_MAX - used, " %s", r->words);
+    } else if (r->argument != NULL) {
         word_add(ret_text, COMMAND_MAX, r->option);
         word_add(ret_text, COMMAND_MAX, r->argument);
     }

@@ -8,12 +8,20 @@
 #include "ident.h"
 #include "session.h"
 
+#define REQUEST_MORE_MAX 3
+
 struct request {
     const char *kind;     /* "trigger", "pause" ... */
     const char *subject;  /* the schedule or job */
     const char *argument; /* NULL: none */
     const char *option;   /* how the command line says the argument: "--key" */
     const char *read; /* SELECT of the row, with $1 the id and $2 MARGIN_S; NULL: the usual one */
+    /* How it is asked: SELECT of the state, $1 the id, $2 kind, $3 subject, $4 argument, $5 time,
+     * and behind them `more`; NULL: reports.ask. `words`: the options of the command line, in place
+     * of `option` and the argument. */
+    const char *ask, *words;
+    const char *const *more;
+    int more_count; /* at most REQUEST_MORE_MAX */
     char id[UUID_TEXT_MAX];
     int64_t wait_s;              /* how long the leader may take; 0: do not wait */
     struct table *row;           /* one row: what is known of it. Owns: table_free */

@@ -100,6 +100,11 @@ static enum exit_code delay_tell(struct why *w, const struct table *t)
     if (late <= LATE_S || strcmp(cause, "manual") == 0) {
         return EXIT_DONE;
     }
+    if (strcmp(cause, "backfill") == 0) {
+        why_add(w, "; a backfill that an operator asked for made it, %s after it was due",
+                duration(late).text);
+        return EXIT_DONE;
+    }
     if (strcmp(cause, "edit") == 0) {
         why_add(w,
                 "; it was planned %s after its time, since the edit that named this time came then",

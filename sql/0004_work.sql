@@ -105,7 +105,7 @@ COMMENT ON COLUMN reports.occurrence.cause IS 'schedule, misfire (late by policy
 COMMENT ON COLUMN reports.occurrence.version IS 'Version of the schedule that was in force.';
 COMMENT ON COLUMN reports.occurrence.incarnation IS 'Of the leader that wrote it.';
 COMMENT ON COLUMN reports.occurrence.generation IS 'Of the leader that wrote it.';
-COMMENT ON COLUMN reports.occurrence.request_id IS 'The request that caused it, for manual ones.';
+COMMENT ON COLUMN reports.occurrence.request_id IS 'The request that caused it, for manual ones and those of a backfill.';
 COMMENT ON COLUMN reports.occurrence.planned_at IS 'When it became durable.';
 
 CREATE TABLE reports.schedule_gap (
@@ -197,7 +197,7 @@ COMMENT ON COLUMN reports.job.priority IS 'Higher first.';
 COMMENT ON COLUMN reports.job.state IS 'See the type job_state.';
 COMMENT ON COLUMN reports.job.waits_for IS 'waiting: overlap (for another job of its schedule to end) or capacity (for room in its queue, or in the catch-up budget).';
 COMMENT ON COLUMN reports.job.overlap IS 'From the schedule''s version; follows the schedule''s edits while the job is open.';
-COMMENT ON COLUMN reports.job.catch_up IS 'Of a missed firing: live work goes first, and scope.catch_up_max bounds it.';
+COMMENT ON COLUMN reports.job.catch_up IS 'Of a missed firing or a backfill: live work goes first, and scope.catch_up_max bounds it.';
 COMMENT ON COLUMN reports.job.run_after IS 'Not claimed before (backoff).';
 COMMENT ON COLUMN reports.job.attempt IS 'Attempts begun; counted at the claim, so that a job that kills its worker is counted too.';
 COMMENT ON COLUMN reports.job.handed_back IS 'Attempts a stopping worker returned unharmed; they do not use up max_attempts.';
@@ -349,7 +349,7 @@ COMMENT ON COLUMN reports.worker.stopped_at IS 'When it ended or was found dead.
 
 CREATE TABLE reports.request (
     id uuid PRIMARY KEY,
-    kind text NOT NULL CHECK (kind IN ('trigger', 'pause', 'resume', 'cancel', 'retry', 'handoff')),
+    kind text NOT NULL CHECK (kind IN ('trigger', 'pause', 'resume', 'cancel', 'retry', 'handoff', 'backfill')),
     scope reports.name NOT NULL,
     subject text NOT NULL CHECK (octet_length(subject) BETWEEN 1 AND 200),
     argument text CHECK (octet_length(argument) <= 500),
@@ -366,10 +366,10 @@ CREATE TABLE reports.request (
 CREATE INDEX request_pending ON reports.request (scope, requested_at) WHERE state = 'pending';
 COMMENT ON TABLE reports.request IS 'What an operator asks of the leader. The id may be sent again and gets the first answer.';
 COMMENT ON COLUMN reports.request.id IS 'Chosen by the asker.';
-COMMENT ON COLUMN reports.request.kind IS 'trigger, pause, resume (a schedule), cancel, retry (a job), handoff (a scope).';
+COMMENT ON COLUMN reports.request.kind IS 'trigger, pause, resume, backfill (a schedule), cancel, retry (a job), handoff (a scope).';
 COMMENT ON COLUMN reports.request.scope IS 'Whose leader answers.';
 COMMENT ON COLUMN reports.request.subject IS 'The schedule meant; for cancel and retry the job: SCHEDULE:KEY or its id; for handoff the scope.';
-COMMENT ON COLUMN reports.request.argument IS 'trigger: the occurrence key (NULL: the request id is the key); pause, resume, cancel: why, or NULL; handoff: the member that is to lead, NULL: the next in line.';
+COMMENT ON COLUMN reports.request.argument IS 'trigger: the occurrence key (NULL: the request id is the key); pause, resume, cancel: why, or NULL; retry: again, where a job that succeeded is meant, or NULL; handoff: the member that is to lead, NULL: the next in line; backfill: the span, or the earlier request whose open jobs are to be cancelled.';
 COMMENT ON COLUMN reports.request.requested_by IS 'Login role.';
 COMMENT ON COLUMN reports.request.requested_at IS 'When.';
 COMMENT ON COLUMN reports.request.deadline IS 'Not carried out after.';

@@ -77,25 +77,33 @@ END
 $$;
 COMMENT ON FUNCTION reports.replace_jobs(text, uuid[]) IS 'Ends the older open jobs of these jobs'' schedules: those that do not run at once.';
 
+-- A backfill's jobs keep apart from the overlap policy also when the schedule is edited, or they are retried.
+CREATE FUNCTION reports.is_backfilled(p_schedule text, p_key text) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+    SELECT EXISTS (SELECT FROM reports.occurrence o
+                    WHERE o.schedule = p_schedule AND o.occurrence_key = p_key AND o.cause = 'backfill')
+$$;
+COMMENT ON FUNCTION reports.is_backfilled(text, text) IS 'Is this occurrence one of a backfill?';
+
 -- The jobs of a schedule that was edited follow its new policy while they are open. Nothing indexes the
 -- jobs of a schedule that allows overlap, so all that are open are looked at: rare, and for all edits at once.
 CREATE FUNCTION reports.jobs_to_adopt(p_scope text, p_schedules text[], p_overlaps text[])
 RETURNS TABLE (id uuid, schedule text, overlap text)
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
     WITH candidate AS MATERIALIZED (
-        SELECT j.id, j.schedule, j.overlap FROM reports.job j WHERE j.scope = p_scope AND j.state = 'waiting'
+        SELECT j.id, j.schedule, j.occurrence_key, j.overlap FROM reports.job j WHERE j.scope = p_scope AND j.state = 'waiting'
         UNION ALL
-        SELECT j.id, j.schedule, j.overlap FROM reports.job j WHERE j.scope = p_scope AND j.state = 'queued'
+        SELECT j.id, j.schedule, j.occurrence_key, j.overlap FROM reports.job j WHERE j.scope = p_scope AND j.state = 'queued'
         UNION ALL
-        SELECT j.id, j.schedule, j.overlap FROM reports.job j WHERE j.scope = p_scope AND j.state = 'running'
+        SELECT j.id, j.schedule, j.occurrence_key, j.overlap FROM reports.job j WHERE j.scope = p_scope AND j.state = 'running'
         UNION ALL
-        SELECT j.id, j.schedule, j.overlap FROM reports.job j WHERE j.scope = p_scope AND j.state = 'retry_wait'
+        SELECT j.id, j.schedule, j.occurrence_key, j.overlap FROM reports.job j WHERE j.scope = p_scope AND j.state = 'retry_wait'
         UNION ALL
-        SELECT j.id, j.schedule, j.overlap FROM reports.job j WHERE j.scope = p_scope AND j.state = 'quarantined'
+        SELECT j.id, j.schedule, j.occurrence_key, j.overlap FROM reports.job j WHERE j.scope = p_scope AND j.state = 'quarantined'
     )
     SELECT c.id, c.schedule, e.overlap
       FROM candidate c JOIN unnest(p_schedules, p_overlaps) AS e (schedule, overlap) USING (schedule)
-     WHERE c.overlap <> e.overlap
+     WHERE c.overlap <> e.overlap AND NOT reports.is_backfilled(c.schedule, c.occurrence_key)
 $$;
 COMMENT ON FUNCTION reports.jobs_to_adopt(text, text[], text[]) IS 'The open jobs of these schedules that have another overlap policy.';
 

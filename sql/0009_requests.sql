@@ -278,10 +278,7 @@ COMMENT ON FUNCTION reports.find_job(text) IS 'The job that SCHEDULE:KEY or an i
 CREATE FUNCTION reports.check_request(p_kind text, p_subject text, p_argument text, OUT its_scope text, OUT its_job uuid)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF p_kind = 'backfill' THEN
-        RAISE EXCEPTION 'a request of the kind % is not supported yet', quote_literal(p_kind)
-            USING ERRCODE = 'feature_not_supported', HINT = 'There are trigger, pause, resume, cancel, retry and handoff.';
-    ELSIF p_kind = 'handoff' THEN
+    IF p_kind = 'handoff' THEN
         its_scope := reports.check_handoff(p_subject, p_argument);
     ELSIF p_kind IN ('cancel', 'retry') THEN
         its_job := reports.find_job(p_subject);
@@ -290,7 +287,7 @@ BEGIN
             RAISE EXCEPTION 'job % does not exist', coalesce(quote_literal(p_subject), 'NULL')
                 USING ERRCODE = 'no_data_found', HINT = 'Write SCHEDULE:KEY or the job''s id; reportctl jobs lists them.';
         END IF;
-    ELSIF p_kind IN ('trigger', 'pause', 'resume') THEN
+    ELSIF p_kind IN ('trigger', 'pause', 'resume', 'backfill') THEN
         SELECT s.scope INTO its_scope FROM reports.schedule s WHERE s.name = p_subject;
         IF NOT FOUND THEN
             RAISE EXCEPTION 'schedule "%" does not exist', p_subject
@@ -298,12 +295,12 @@ BEGIN
         END IF;
     ELSE
         RAISE EXCEPTION 'there is no request of the kind %', coalesce(quote_literal(p_kind), 'NULL')
-            USING ERRCODE = 'invalid_parameter_value', HINT = 'There are trigger, pause, resume, cancel, retry and handoff.';
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'There are trigger, pause, resume, cancel, retry, backfill and handoff.';
     END IF;
     IF p_kind = 'trigger' THEN
         PERFORM reports.check_key(p_subject, p_argument);
-    ELSIF p_kind = 'retry' AND p_argument IS NOT NULL THEN
-        RAISE EXCEPTION 'retry takes no argument' USING ERRCODE = 'invalid_parameter_value', HINT = 'Leave it out.';
+    ELSIF p_kind = 'retry' AND p_argument <> 'again' THEN
+        RAISE EXCEPTION 'retry takes no argument but ''again''' USING ERRCODE = 'invalid_parameter_value', HINT = 'Leave it out; again runs a job that succeeded once more.';
     ELSIF octet_length(p_argument) > 500 THEN
         RAISE EXCEPTION 'the reason is longer than 500 bytes'
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Say it shorter.';
@@ -327,6 +324,9 @@ BEGIN
     SELECT * INTO r FROM reports.request WHERE id = p_request;
     IF NOT FOUND THEN
         SELECT * INTO checked FROM reports.check_request(p_kind, p_subject, p_argument);
+        IF p_kind = 'backfill' THEN
+            PERFORM reports.check_backfill(p_request, p_subject, p_argument);
+        END IF;
         IF p_timeout IS NULL OR p_timeout <= interval '0' THEN
             RAISE EXCEPTION 'a request needs a time in which it is to be carried out, and % is none', coalesce(quote_literal(p_timeout), 'NULL')
                 USING ERRCODE = 'invalid_parameter_value', HINT = 'Say how long it may wait, such as ''1 minute''.';
@@ -360,7 +360,7 @@ BEGIN
     its_scope := r.scope;
 END
 $$;
-COMMENT ON FUNCTION reports.ask(uuid, text, text, text, interval) IS 'Asks the leader for something: trigger (argument: key), pause, resume (why) of a schedule; cancel (why), retry of a job; handoff (member that is to lead) of a scope. While a hold stands, and so nobody leads, pause, resume and cancel are carried out by the call itself.';
+COMMENT ON FUNCTION reports.ask(uuid, text, text, text, interval) IS 'Asks the leader for something: trigger (argument: key), pause, resume (why) of a schedule; cancel (why), retry of a job (again: also of one that succeeded); handoff (member that is to lead) of a scope; backfill (id of an earlier one, whose open jobs are cancelled) of a schedule, otherwise see ask_backfill. While a hold stands, and so nobody leads, pause, resume and cancel are carried out by the call itself.';
 
 CREATE FUNCTION reports.pending_requests(p_scope text, p_limit integer)
 RETURNS TABLE (id uuid, kind text, subject text, argument text, expired boolean, database_now timestamptz)
@@ -572,15 +572,19 @@ BEGIN
         RETURN;
     END IF;
     subject := format('job %s:%s', j.schedule, j.occurrence_key);
-    IF j.state NOT IN ('failed', 'cancelled') THEN
+    IF j.state NOT IN ('failed', 'cancelled') AND (j.state <> 'succeeded' OR p_asked.argument IS NULL) THEN
         new_state := 'refused';
-        its_answer := format(CASE j.state WHEN 'succeeded' THEN '%s is %s: running it again is not supported yet; trigger its schedule with another key'
+        its_answer := format(CASE j.state WHEN 'succeeded' THEN '%s is %s: to make its report once more, and send it once more, ask with --again'
                                           ELSE '%s is %s: only a failed or cancelled job can be retried' END, subject, j.state);
         RETURN;
     END IF;
     -- As the schedule is now, which may have been mended; of one that was deleted, as it was last. Report and
     -- parameters stay those of the firing.
     SELECT * INTO v FROM reports.schedule_version w WHERE w.schedule = j.schedule ORDER BY w.version DESC LIMIT 1;
+    IF reports.is_backfilled(j.schedule, j.occurrence_key) THEN
+        v.overlap := 'allow';
+        v.priority := j.priority;
+    END IF;
     IF NOT EXISTS (SELECT FROM reports.queue q WHERE q.name = coalesce(v.queue, j.queue)) THEN
         new_state := 'refused';
         its_answer := format('queue "%s" of %s does not exist any more: insert it again, and have a worker serve it',
@@ -590,6 +594,8 @@ BEGIN
     UPDATE reports.job q
        SET state = 'waiting', overlap = coalesce(v.overlap, q.overlap),
            waits_for = CASE WHEN coalesce(v.overlap, q.overlap) = 'allow' THEN 'capacity' ELSE 'overlap' END,
+           -- A re-run under the same key: the file that is there stays, and is superseded when another one is made.
+           revision = q.revision + (q.state = 'succeeded')::integer,
            catch_up = false, cancel_requested = false, finished_at = NULL, run_after = clock_timestamp(),
            error = CASE WHEN q.state = 'cancelled' THEN NULL ELSE q.error END, -- it said who had cancelled it
            queue = coalesce(v.queue, q.queue), priority = coalesce(v.priority, q.priority),
@@ -601,11 +607,11 @@ BEGIN
     new_state := 'done';
     SELECT format('%s is %s again, with %s more attempts', subject,
                   CASE q.state WHEN 'waiting' THEN 'waiting for ' || q.waits_for ELSE q.state::text END,
-                  q.max_attempts - q.attempt + q.handed_back)
+                  q.max_attempts - q.attempt + q.handed_back) || CASE WHEN j.state = 'succeeded' THEN format(', as revision %s', q.revision) ELSE '' END
       INTO its_answer FROM reports.job q WHERE q.id = j.id;
 END
 $$;
-COMMENT ON FUNCTION reports.carry_out_retry(reports.request, bigint) IS 'Gives a failed or cancelled job a fresh set of attempts.';
+COMMENT ON FUNCTION reports.carry_out_retry(reports.request, bigint) IS 'Gives a failed or cancelled job a fresh set of attempts, and where that is asked for one that succeeded, as its next revision.';
 
 -- Pause and resume of a schedule, cancel and retry of a job come to the opposite in the other order. So what
 -- was asked first is carried out first, also when a row that it needs is locked for a while.
@@ -639,7 +645,7 @@ BEGIN
              WHERE p_asked.kind IN ('pause', 'resume') AND s.name = its_schedule
              UNION ALL
             SELECT p.xmax, format('the progress of schedule "%s"', p.schedule) FROM reports.schedule_progress p
-             WHERE p_asked.kind IN ('trigger', 'retry') AND p.schedule = its_schedule
+             WHERE p_asked.kind IN ('trigger', 'retry', 'backfill') AND p.schedule = its_schedule
              UNION ALL
             SELECT j.xmax, format('the row of job %s:%s', j.schedule, j.occurrence_key) FROM reports.job j
              WHERE j.id = CASE WHEN p_asked.kind IN ('cancel', 'retry') THEN p_asked.job_id END
@@ -714,7 +720,8 @@ BEGIN
     ELSIF reports.request_before(r) IS NOT NULL THEN
         verdict := 'skipped';
         RETURN;
-    ELSIF r.kind IN ('trigger', 'retry') AND reports.is_held(p_scope) THEN
+    ELSIF (r.kind IN ('trigger', 'retry') OR r.kind = 'backfill' AND reports.backfill_to_cancel(r.argument) IS NULL)
+          AND reports.is_held(p_scope) THEN
         -- A hold stops what would start work, not what ends it.
         verdict := 'held';
         RETURN;
@@ -725,6 +732,9 @@ BEGIN
         SELECT t.new_state, t.its_answer INTO new_state, its_answer FROM reports.carry_out_pause(r) t;
     ELSIF r.kind = 'cancel' THEN
         SELECT t.new_state, t.its_answer INTO new_state, its_answer FROM reports.carry_out_cancel(r, p_generation) t;
+    ELSIF r.kind = 'backfill' THEN
+        SELECT t.new_state, t.its_answer INTO new_state, its_answer
+          FROM reports.carry_out_backfill(r, p_incarnation, p_generation) t;
     ELSE
         SELECT t.new_state, t.its_answer INTO new_state, its_answer FROM reports.carry_out_retry(r, p_generation) t;
     END IF;

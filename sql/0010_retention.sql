@@ -121,9 +121,11 @@ LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 DECLARE
     pruned integer;
 BEGIN
+    PERFORM reports.prune_backfills(p_keep, p_limit);
     DELETE FROM reports.request r
      WHERE r.id = ANY (ARRAY(SELECT q.id FROM reports.request q
                               WHERE q.state <> 'pending' AND q.answered_at < (SELECT clock_timestamp() - p_keep)
+                                AND NOT EXISTS (SELECT FROM reports.backfill_firing f WHERE f.request = q.id OFFSET 0)
                               ORDER BY q.answered_at LIMIT p_limit FOR UPDATE SKIP LOCKED));
     GET DIAGNOSTICS pruned = ROW_COUNT;
     DELETE FROM reports.handoff h WHERE pruned > 0 AND NOT EXISTS (SELECT FROM reports.request r WHERE r.id = h.request);

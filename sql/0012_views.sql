@@ -310,9 +310,11 @@ COMMENT ON VIEW reports.v_attempt IS 'What became of each finished attempt.';
 
 CREATE VIEW reports.v_artifact AS
 SELECT f.job_id, f.attempt, f.store, f.path, f.media_type, f.size_bytes, f.row_count, encode(f.sha256, 'hex') AS sha256,
-       f.created_at
+       f.created_at,
+       EXISTS (SELECT FROM reports.artifact later WHERE later.job_id = f.job_id AND later.attempt > f.attempt) AS superseded
   FROM reports.artifact f;
 COMMENT ON VIEW reports.v_artifact IS 'Files that attempts produced; sha256 in hexadecimal.';
+COMMENT ON COLUMN reports.v_artifact.superseded IS 'A later revision of its job has made another one.';
 
 CREATE VIEW reports.v_job_state AS
 WITH sample AS (

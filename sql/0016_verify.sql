@@ -157,12 +157,13 @@ BEGIN
     SELECT x.schedule, x.occurrence_key, x.scheduled_for, x.version, w.what, w.detail
       FROM (SELECT o.schedule, o.occurrence_key, o.scheduled_for, o.version, o.job_id, o.scope AS its_scope, j.*
               FROM reports.occurrence o
-              LEFT JOIN LATERAL (SELECT q.id, q.schedule AS of_schedule, q.occurrence_key AS of_key, q.scope AS of_scope, q.state, q.attempt,
+              LEFT JOIN LATERAL (SELECT q.id, q.schedule AS of_schedule, q.occurrence_key AS of_key, q.scope AS of_scope, q.state, q.attempt, q.revision,
                                         q.report, q.claimed_at, q.finished_at
                                    FROM reports.job q WHERE q.id = o.job_id) j ON true
              WHERE o.scheduled_for >= p_from AND o.scheduled_for < p_to AND (p_schedule IS NULL OR o.schedule = p_schedule)) x
       -- Nearly all have one attempt, whose outcome is the job's.
       LEFT JOIN LATERAL (SELECT count(*) AS ended, count(*) FILTER (WHERE a.attempt BETWEEN 1 AND x.attempt) AS numbered,
+                                count(*) FILTER (WHERE a.outcome = 'succeeded') AS succeeded,
                                 max(a.outcome) FILTER (WHERE a.attempt = x.attempt) AS last_outcome
                            FROM reports.job_attempt a WHERE a.job_id = x.id) t ON x.id IS NOT NULL
       LEFT JOIN LATERAL (SELECT count(*) AS files, count(*) FILTER (WHERE f.attempt = x.attempt) AS of_last
@@ -180,11 +181,11 @@ BEGIN
            SELECT 'attempt', format('its job is %s, and its last attempt %s', x.state, t.last_outcome)
             WHERE (x.state = 'succeeded' AND t.last_outcome <> 'succeeded')
                OR (x.state = 'failed' AND t.last_outcome NOT IN ('failed', 'timeout', 'lost'))
-               OR (x.state IN ('queued', 'waiting', 'retry_wait') AND t.last_outcome = 'succeeded')
+               OR (x.state IN ('queued', 'waiting', 'retry_wait') AND t.last_outcome = 'succeeded' AND t.succeeded >= x.revision)
            UNION ALL
            SELECT 'attempt', format('its job is %s, and no attempt was ever begun', x.state) WHERE x.state IN ('succeeded', 'failed') AND x.attempt = 0
            UNION ALL
-           SELECT 'artifact', format('its job has %s file(s) and is %s', f.files, x.state) WHERE f.files > 0 AND (x.state <> 'succeeded' OR f.files > 1)
+           SELECT 'artifact', format('its job has %s file(s) and is %s', f.files, x.state) WHERE f.files > x.revision - (x.state <> 'succeeded')::integer
            UNION ALL
            -- Only a report of kind noop makes none; what it was before its last edit nobody knows.
            SELECT 'artifact', 'its job has succeeded, and its file is not recorded'
@@ -253,6 +254,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET e
       FROM o LEFT JOIN reports.worker w ON w.id = o.worker WHERE o.state = 'running'
     UNION ALL
     SELECT 7, 'artifact', f.created_at, format('%s bytes%s in store %s; reportctl job has its path', f.size_bytes, ', ' || f.row_count || ' rows,', f.store)
+           || CASE WHEN EXISTS (SELECT FROM reports.artifact l WHERE l.job_id = f.job_id AND l.attempt > f.attempt) THEN '; superseded' ELSE '' END
       FROM o JOIN reports.artifact f ON f.job_id = o.id
     UNION ALL
     SELECT 8, 'delivery', coalesce(d.finished_at, d.created_at), concat_ws(': ', format('%s to %s by %s', d.state, d.recipient, d.channel), d.error)

@@ -26,7 +26,7 @@ INSERT INTO relation VALUES ('v_leader', '{report_scheduler,report_operator,repo
 INSERT INTO relation
 SELECT name, '{report_operator,report_author,report_reader}', '{}'
   FROM unnest('{v_member_clock,v_zone,v_zone_state,v_hold,v_hold_history,v_fence,v_request,v_queue,v_scope,v_leadership_event,v_fence_rejection,v_schedule,v_schedule_version,v_gap,v_occurrence,v_job,v_attempt,
-                v_artifact,v_job_state,v_last_hour,v_worker,v_outbox,v_outbox_dead,v_outbox_load,v_unserved_scope,v_problem,v_calendar,v_calendar_day,v_calendar_finding}'::text[]) name;
+                v_artifact,v_job_state,v_last_hour,v_worker,v_outbox,v_outbox_dead,v_outbox_load,v_unserved_scope,v_problem,backfill_firing,v_calendar,v_calendar_day,v_calendar_finding}'::text[]) name;
 SELECT set_eq($$SELECT relname::text FROM pg_class WHERE relnamespace = 'reports'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f')$$,
               'SELECT name FROM relation', 'every table and view is listed here');
 
@@ -81,7 +81,7 @@ INSERT INTO function SELECT name, '{report_scheduler}'
 INSERT INTO function SELECT name, '{report_worker}'
   FROM unnest('{worker_register,worker_leave,claims_of,claim_ids,claim_ready,heartbeat,record_outcomes,release_claims,claim_deliveries,delivery_sending,delivery_outcome}'::text[]) name;
 INSERT INTO function SELECT name, '{report_operator}' FROM unnest('{raise_hold,lift_hold,rebase,rebase_target}'::text[]) name;
-INSERT INTO function VALUES ('ask', '{report_operator,report_scheduler}'), ('calendar_import', '{report_author}'), ('calendar_parts', '{report_scheduler,report_operator,report_author,report_reader}');
+INSERT INTO function VALUES ('ask', '{report_operator,report_scheduler}'), ('ask_backfill', '{report_operator,report_scheduler}'), ('calendar_import', '{report_author}'), ('calendar_parts', '{report_scheduler,report_operator,report_author,report_reader}');
 -- What CHECKs call: they belong to whoever writes the row, and only raise.
 INSERT INTO function SELECT name, '{report_scheduler,report_worker,report_operator,report_author,report_reader}' FROM unnest('{refuse,refuse_value,refuse_name}'::text[]) name;
 INSERT INTO function SELECT name, '{report_operator,report_author,report_reader}' FROM unnest('{job_id_floor,offset_text,time_of_job,fence_audit,verify_page,verify_ledger,verify_keys,verify_strays,verify_jobs,verify_orphans,why_chain,why_around,calendar_users}'::text[]) name;
@@ -91,7 +91,8 @@ INSERT INTO function SELECT name, '{}'
                 register_self,beat,retry_delay,make_deliveries,reap_deliveries,release_deliveries,state_when_unknown,prune_of_jobs,prune_head,progress_taken,prune_requests,prune_workers,
                 prune_dead_messages,claim,claimed_jobs,claimable_worker,held_scopes,held_queues,date_of_key,check_key,
                 has_active_job,open_jobs,may_replace,replace_jobs,jobs_to_adopt,adopt_blocked,adopt_overlap,give_turns,fill_room,release_waiting,count_queues,key_to_come,key_fault,interval_keys,local_keys,local_instants,time_of_day,only_value,clock_fields,clock_goes_back,find_job,check_request,
-                carry_out_trigger,carry_out_pause,carry_out_cancel,carry_out_held,carry_out_retry,request_before,why_expired,handoff_patience,why_not_ready,led_until,find_successor,check_handoff,close_handoff,carry_out_handoff}'::text[]) name;
+                carry_out_trigger,carry_out_pause,carry_out_cancel,carry_out_held,carry_out_retry,request_before,why_expired,handoff_patience,why_not_ready,led_until,find_successor,check_handoff,close_handoff,carry_out_handoff,
+                backfill_to_cancel,check_backfill,cancel_backfill,carry_out_backfill,is_backfilled,prune_backfills,job_id_make}'::text[]) name;
 SELECT set_eq($$SELECT proname::text FROM pg_proc WHERE pronamespace = 'reports'::regnamespace$$, 'SELECT name FROM function', 'every function is listed here');
 SELECT is((SELECT coalesce(string_agg(role.name, ', ' ORDER BY role.name), 'nobody') FROM role WHERE has_function_privilege(role.name, p.oid, 'EXECUTE')),
           (SELECT coalesce(string_agg(role.name, ', ' ORDER BY role.name), 'nobody') FROM role WHERE role.name = ANY (f.callers)),

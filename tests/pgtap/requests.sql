@@ -89,11 +89,9 @@ UPDATE reports.hold SET lifted_at = clock_timestamp();
 SELECT is(pg_temp.answer(6), 'ok occurrence t:00000000-0000-4000-8000-000000000006 made', 'until it is lifted');
 
 -- What is refused at once.
-SELECT is(pg_temp.refusal(format('SELECT pg_temp.ask_for(20, %L, ''t'')', kind)),
-          format('0A000 a request of the kind ''%s'' is not supported yet (There are trigger, pause, resume, cancel, retry and handoff.)', kind), format('%s is refused by name', kind))
-  FROM unnest('{backfill}'::text[]) kind;
-SELECT is(pg_temp.refusal('SELECT pg_temp.ask_for(20, ''start'', ''t'')'), '22023 there is no request of the kind ''start'' (There are trigger, pause, resume, cancel, retry and handoff.)', 'an unknown kind is refused');
-SELECT is(pg_temp.refusal('SELECT pg_temp.ask_for(20, NULL, ''t'')'), '22023 there is no request of the kind NULL (There are trigger, pause, resume, cancel, retry and handoff.)', 'and none');
+SELECT is(pg_temp.refusal('SELECT pg_temp.ask_for(20, ''backfill'', ''t'', ''2020-01-01 to 2020-01-31'')'), '0A000 a backfill is asked for with its firings, which only the code that plans can tell (Use reportctl backfill.)', 'a backfill without its firings is refused');
+SELECT is(pg_temp.refusal('SELECT pg_temp.ask_for(20, ''start'', ''t'')'), '22023 there is no request of the kind ''start'' (There are trigger, pause, resume, cancel, retry, backfill and handoff.)', 'an unknown kind is refused');
+SELECT is(pg_temp.refusal('SELECT pg_temp.ask_for(20, NULL, ''t'')'), '22023 there is no request of the kind NULL (There are trigger, pause, resume, cancel, retry, backfill and handoff.)', 'and none');
 SELECT is(pg_temp.refusal(format('SELECT pg_temp.ask_for(20, %L, ''nosuch'')', kind)), 'P0002 schedule "nosuch" does not exist (reportctl schedules lists them.)', format('%s of an unknown schedule is refused', kind))
   FROM unnest('{pause,resume}'::text[]) kind;
 SELECT is(pg_temp.refusal(format('SELECT pg_temp.ask_for(20, %L, %L)', kind, subject)), format('P0002 job %L does not exist (Write SCHEDULE:KEY or the job''s id; reportctl jobs lists them.)', subject), format('%s of %s is refused', kind, subject))
@@ -173,10 +171,25 @@ SELECT results_eq($$SELECT j.state::text, j.attempt, j.handed_back, j.max_attemp
                   $$VALUES ('queued', 2, 1, 6, NULL::timestamptz, true, true, false)$$, 'its attempts are counted on, and it has a message');
 SELECT is(pg_temp.answer(65), 'ok job jobs:c5 is queued again, with 5 more attempts', 'so is a cancelled one');
 SELECT is(pg_temp.state('c5'), 'queued', 'which is not to be cancelled any more, and does not say so');
-SELECT is(pg_temp.answer(66), 'ok job jobs:c6 is succeeded: running it again is not supported yet; trigger its schedule with another key', 'a job that succeeded is refused');
+SELECT is(pg_temp.answer(66), 'ok job jobs:c6 is succeeded: to make its report once more, and send it once more, ask with --again', 'a job that succeeded is refused');
+INSERT INTO reports.job_attempt (job_id, attempt, token, worker, outcome, started_at) SELECT j.id, 1, gen_random_uuid(), gen_random_uuid(), 'succeeded', clock_timestamp() FROM reports.job j WHERE j.occurrence_key = 'c6';
+INSERT INTO reports.artifact (job_id, attempt, store, path, media_type, size_bytes, sha256) SELECT j.id, 1, 'files', 'one', 'text/csv', 1, sha256('') FROM reports.job j WHERE j.occurrence_key = 'c6';
+UPDATE reports.job SET attempt = 1, report = 'nothing' WHERE occurrence_key = 'c6';
+CREATE FUNCTION pg_temp.judged() RETURNS text LANGUAGE sql AS $$ SELECT coalesce(string_agg(v.detail, ', '), 'whole') FROM reports.verify_jobs('-infinity', 'infinity', 'jobs', 100) v WHERE v.key = 'c6' $$;
+SELECT is(pg_temp.ask_for(160, 'retry', 'jobs:c6', 'again'), 'pending ', '(asked for once more)');
+SELECT is(pg_temp.answer(160), 'ok job jobs:c6 is queued again, with 5 more attempts, as revision 2', 'unless it is asked to run again');
+SELECT is(pg_temp.judged(), 'whole', 'which the ledger takes for what it is');
+SELECT is((SELECT string_agg(path || ' ' || superseded, ', ') FROM reports.v_artifact a JOIN reports.job j ON j.id = a.job_id WHERE j.occurrence_key = 'c6'), 'one false', 'its file stays until another is made');
+INSERT INTO reports.job_attempt (job_id, attempt, token, worker, outcome, started_at) SELECT j.id, 2, gen_random_uuid(), gen_random_uuid(), 'succeeded', clock_timestamp() FROM reports.job j WHERE j.occurrence_key = 'c6';
+INSERT INTO reports.artifact (job_id, attempt, store, path, media_type, size_bytes, sha256) SELECT j.id, 2, 'files', 'two', 'text/csv', 1, sha256('') FROM reports.job j WHERE j.occurrence_key = 'c6';
+UPDATE reports.job SET attempt = 2, state = 'succeeded', finished_at = clock_timestamp() WHERE occurrence_key = 'c6';
+SELECT is((SELECT string_agg(path || ' ' || superseded, ', ' ORDER BY a.attempt) FROM reports.v_artifact a JOIN reports.job j ON j.id = a.job_id WHERE j.occurrence_key = 'c6'), 'one true, two false', 'and is superseded then');
+SELECT is(pg_temp.judged(), 'whole', 'which is whole too');
+UPDATE reports.job SET revision = 1 WHERE occurrence_key = 'c6';
+SELECT is(pg_temp.judged(), 'its job has 2 file(s) and is succeeded', 'though two files of one revision are not');
 UPDATE reports.job SET state = 'queued', finished_at = NULL WHERE occurrence_key = 'c8';
 SELECT is(pg_temp.answer(68), 'ok job jobs:c8 is queued: only a failed or cancelled job can be retried', 'an open one too');
-SELECT is(pg_temp.refusal('SELECT pg_temp.ask_for(69, ''retry'', ''jobs:c7'', ''x'')'), '22023 retry takes no argument (Leave it out.)', 'retry takes no argument');
+SELECT is(pg_temp.refusal('SELECT pg_temp.ask_for(69, ''retry'', ''jobs:c7'', ''x'')'), '22023 retry takes no argument but ''again'' (Leave it out; again runs a job that succeeded once more.)', 'retry takes no argument');
 
 -- A queue that is gone.
 INSERT INTO reports.queue (name) VALUES ('gone');

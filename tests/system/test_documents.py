@@ -214,7 +214,7 @@ def test_commands_that_pages_show_exist():
     text = reportctl("help", "--markdown")
     known = set(re.findall(r"^### ([a-z -]+)$", text, flags=re.M)) | {"help"}
     later = set(re.findall(r"^- `([a-z]+)`", text[text.index("## Not available yet"):], flags=re.M))
-    assert len(known) > 25 and "backfill" in later
+    assert len(known) > 25 and "catchup" in later
     first_words = {words.split()[0] for words in known}
     for path in DOCUMENTS:
         shown = [(f"line {line}", w) for line, block in blocks(path, "", "sh", "bash", "console")

@@ -257,7 +257,7 @@ static void test_the_timeout_is_bounded(void **state)
 static void test_what_is_not_built_yet_says_so_by_name(void **state)
 {
     (void)state;
-    const char *verbs[] = {"backfill"};
+    const char *verbs[] = {"catchup"};
     for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
         struct line l;
         PARSE(&l, verbs[i], "anything", "--at-all");
