@@ -94,10 +94,26 @@ static void warn_beyond(const struct run *r, FILE *err)
                   r->words, r->name, from, through);
 }
 
-static int finish(struct run *r, enum status s, const struct error *e, FILE *out, FILE *err)
+/* One line, whatever was typed. */
+static void fail_tell(const struct run *r, const struct error *e, FILE *err)
 {
+    (void)fprintf(err, "reportctl %s: ", r->words);
+    for (const char *c = e->text; *c != '\0'; c++) {
+        bool control = (unsigned char)*c < ' ' || *c == 0x7f;
+        (void)fputc(control ? '?' : *c, err);
+    }
+    (void)fputc('\n', err);
+}
+
+static int finish(struct run *r, enum status s, struct error *e, FILE *out, FILE *err)
+{
+    if (s == STATUS_OK && !r->answer.skipped &&
+        (r->answer.day < civil_days_of(CIVIL_YEAR_MIN, 1, 1) ||
+         r->answer.day > civil_days_of(CIVIL_YEAR_MAX, 12, 31))) {
+        s = error_set(e, STATUS_INVALID, "the answer lies beyond the years 1 to 9999");
+    }
     if (s != STATUS_OK) {
-        (void)fprintf(err, "reportctl %s: %s\n", r->words, e->text);
+        fail_tell(r, e, err);
         calendar_free(r->calendar);
         return s == STATUS_FATAL ? 1 : 2;
     }

@@ -329,16 +329,19 @@ static bool unknown_option(struct parsing *p, const char *argument)
     return false;
 }
 
-static bool repeated_take(struct invocation *in, const struct argument *q, const char *value)
+static bool value_take(struct invocation *in, size_t i, const char *value)
 {
-    if (q->repeats && in->repeated_count == REPEATS_MAX) {
-        (void)command_fail(in, EXIT_USAGE, "%s may be given %d times", q->name, REPEATS_MAX);
+    const struct argument *q = &in->command->parameters[i];
+    size_t most = q->repeats ? REPEATS_MAX : 1;
+    if ((q->repeats ? in->repeated_count : in->values[i] != NULL) == most) {
+        (void)command_fail(in, EXIT_USAGE, "%s is given more than %zu time(s)", q->name, most);
         return false;
     }
     if (q->repeats) {
         in->repeated[in->repeated_count++] = value;
     }
-    return true;
+    in->values[i] = value;
+    return value_check(in, q, value);
 }
 
 static bool own_option(struct parsing *p, const char *argument)
@@ -363,8 +366,7 @@ static bool own_option(struct parsing *p, const char *argument)
                                q->placeholder);
             return false;
         }
-        p->in->values[i] = value;
-        return repeated_take(p->in, q, value) && value_check(p->in, q, value);
+        return value_take(p->in, i, value);
     }
     return unknown_option(p, argument);
 }

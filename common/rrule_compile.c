@@ -435,6 +435,9 @@ enum status rrule_parse(const struct rrule_source *source, struct rrule *ret_rul
     s = first_find(&r, err);
     if (s == STATUS_OK) {
         s = fill_count(&r, &p, err);
+    } else if (s == STATUS_NOT_FOUND && r.rdate_count > 0) {
+        r.last.s = r.start.s - 1; /* the rule names nothing, the rdates do */
+        s = STATUS_OK;
     }
     if (s == STATUS_OK) {
         s = kept_find(&r, err);

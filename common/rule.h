@@ -35,7 +35,7 @@
 #define INTERVAL_MAX_S    ((int64_t)36525 * SECONDS_A_DAY) /* a hundred years */
 #define RULE_JITTER_MAX_S 3600
 
-#define BUSINESS_DAY_OFFSET_MAX 366
+#define BUSINESS_DAY_OFFSET_MAX 31 /* as in SQL: work grows with it */
 
 enum rule_kind {
     RULE_CRON,

@@ -21,16 +21,36 @@ static utc_us utc_shifted(utc_us t, int64_t us)
     return utc_is_finite(t) ? (utc_us){t.us + us} : t;
 }
 
+/* Before it there is no firing of the new rule for a date that the old one would still have fired
+ * for: a calendar moves one by a closure, an offset by business days. */
+static utc_us kept_from(const struct plan_edit *e)
+{
+    utc_us nominal = utc_from_seconds(e->next_nominal.s);
+    utc_us base = nominal.us < e->effective_from.us ? nominal : e->effective_from;
+    int64_t days = 0;
+    if (e->rule->calendar != NULL) {
+        int32_t n = e->rule->business_day_offset;
+        days = calendar_longest_closed(e->rule->calendar) + 31 + 2 * (int64_t)(n < 0 ? -n : n);
+    }
+    return (utc_us){base.us - ZONES_APART_US - days * SECONDS_A_DAY * MICROS_A_SECOND};
+}
+
 /* The first firing of the new rule for a date that the old one would still have fired for. */
 static struct firing date_kept(const struct plan_edit *e)
 {
-    struct firing f =
-        rule_next_within(e->rule, (utc_us){e->effective_from.us - ZONES_APART_US}, bounds_of(e));
+    struct firing f = rule_next_within(e->rule, kept_from(e), bounds_of(e));
     while (f.found && f.at.us < e->effective_from.us &&
            date_of(f.nominal) < date_of(e->next_nominal)) {
         f = rule_next_within(e->rule, f.at, bounds_of(e));
     }
     return f;
+}
+
+/* A holiday that has moved to a day which has had its run: dates of one day make one run. */
+static bool joins_the_last(const struct rule *r, const struct firing *f)
+{
+    return r->calendar != NULL && r->business_day_offset == 0 && !r->run_all &&
+           !calendar_is_business_day(r->calendar, date_of(f->nominal));
 }
 
 /* Its time is past: it is due at once, unless it would have to come before what was planned. */
@@ -44,16 +64,20 @@ static enum status date_keep(const struct plan_edit *e, struct plan_switch *w, s
         date_of(f.nominal) <= date_of(e->last_nominal)) {
         return STATUS_OK; /* the date lies in a gap already */
     }
-    if (f.at.us <= e->last_fire_at.us && e->rule->calendar != NULL) {
-        return STATUS_OK; /* the day it has moved to by now has had its run */
+    if (f.at.us <= e->last_fire_at.us && joins_the_last(e->rule, &f)) {
+        return STATUS_OK;
     }
     if (f.at.us <= e->last_fire_at.us) {
         char key[KEY_MAX_BYTES];
         key_format(KEY_DATE, &f, key);
-        return error_set(err, STATUS_INVALID,
-                         "the new rule passes over %s, which was still to come; make a new "
-                         "schedule for it, or make the edit after that date has fired",
-                         key);
+        return error_set(
+            err, STATUS_INVALID,
+            "the new rule%s passes over %s, which was still to come; make a new "
+            "schedule for it, or make the edit after that date has fired%s",
+            e->rule->calendar == NULL ? "" : " or calendar", key,
+            e->rule->calendar == NULL
+                ? ""
+                : "; to have it and go on: edit the schedule, then reportctl backfill");
     }
     w->switched_at = f.at;
     w->next = f;

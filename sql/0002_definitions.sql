@@ -222,8 +222,8 @@ CREATE TABLE reports.schedule (
                                                                      'half_month_modified_following', 'nearest')
             OR reports.refuse_value(format('schedule "%s"', name), 'nonbusiness', nonbusiness, 'Write ''run'', ''skip'', ''following'', ''modified_following'', ''preceding'', ''modified_preceding'', ''half_month_modified_following'' or ''nearest''.')),
     business_day_offset integer NOT NULL DEFAULT 0
-        CONSTRAINT schedule_business_day_offset_check CHECK (business_day_offset BETWEEN -366 AND 366
-            OR reports.refuse_value(format('schedule "%s"', name), 'business_day_offset', business_day_offset::text, 'Write a number of business days from -366 to 366.')),
+        CONSTRAINT schedule_business_day_offset_check CHECK (business_day_offset BETWEEN -31 AND 31
+            OR reports.refuse_value(format('schedule "%s"', name), 'business_day_offset', business_day_offset::text, 'Write a number of business days from -31 to 31.')),
     roll_collision text NOT NULL DEFAULT 'coalesce'
         CONSTRAINT schedule_roll_collision_check CHECK (roll_collision IN ('coalesce', 'run_all')
             OR reports.refuse_value(format('schedule "%s"', name), 'roll_collision', roll_collision, 'Write ''coalesce'' or ''run_all''.')),

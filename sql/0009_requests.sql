@@ -200,7 +200,11 @@ BEGIN
         RETURN;
     END IF;
     IF p_key = ANY (keys) THEN
-        to_come := CASE WHEN form = 'date' AND v.kind <> 'interval' THEN clock::date > (clock_timestamp() AT TIME ZONE v.time_zone)::date
+        -- A calendar moves firings: those from the next one's date on are to come, whatever day it is.
+        to_come := CASE WHEN v.calendar IS NOT NULL AND form = 'date' AND v.kind <> 'interval'
+                             THEN clock::date >= coalesce((SELECT p.next_nominal::date FROM reports.schedule_progress p WHERE p.schedule = p_schedule),
+                                                          (clock_timestamp() AT TIME ZONE v.time_zone)::date + 1)
+                        WHEN form = 'date' AND v.kind <> 'interval' THEN clock::date > (clock_timestamp() AT TIME ZONE v.time_zone)::date
                         ELSE at + make_interval(secs => v.jitter_s) > clock_timestamp() END;
         IF to_come THEN
             fault := format('key %L names a time that is still to come', p_key);

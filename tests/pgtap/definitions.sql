@@ -35,7 +35,7 @@ SELECT is(pg_temp.refusal(format('INSERT INTO reports.schedule (name, scope, rep
           t.refusal, format('%s = %s with a calendar', t.col, t.value))
   FROM (VALUES ('cron', '@daily', 'nonbusiness', 'half_month_modified_following', 'not refused'),
                ('cron', '@daily', 'nonbusiness', 'later', '23514 schedule "s": nonbusiness cannot be ''later'' (Write ''run'', ''skip'', ''following'', ''modified_following'', ''preceding'', ''modified_preceding'', ''half_month_modified_following'' or ''nearest''.)'),
-               ('cron', '@daily', 'business_day_offset', '367', '23514 schedule "s": business_day_offset cannot be ''367'' (Write a number of business days from -366 to 366.)'),
+               ('cron', '@daily', 'business_day_offset', '32', '23514 schedule "s": business_day_offset cannot be ''32'' (Write a number of business days from -31 to 31.)'),
                ('interval', '1 day', 'nonbusiness', 'run', '23514 schedule "s": an interval is elapsed time and takes no calendar (Write calendar = NULL, or kind = ''cron'' or ''rrule''.)')) AS t (kind, rule, col, value, refusal);
 -- Policies that are.
 SELECT is(pg_temp.with(t.col, t.value), 'not refused', format('%s = %s passes', t.col, t.value))

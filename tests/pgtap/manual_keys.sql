@@ -117,6 +117,12 @@ SELECT pg_temp.made('moved', 'cron', '30 2 * * *', 'date', p_overlap => 'both');
 UPDATE reports.schedule_version SET calendar = 'office', nonbusiness = 'following' WHERE schedule = 'moved';
 SELECT is(pg_temp.key('moved', k), format('22023 key %L may be moved to a day on which the clock of Europe/Berlin is turned back, and only the leader knows whether "moved" fires twice then (Choose a key of your own, which must not begin with a date.)', k), format('%s is left to the leader when a calendar moves it', k))
   FROM unnest('{2026-10-24,2026-10-24+02:00,2026-10-24+01:00}'::text[]) k;
+-- What it moves is still to come from the date of the next firing on, although that date is past.
+SELECT pg_temp.made('later', 'cron', '30 2 * * *', 'date');
+UPDATE reports.schedule_version SET calendar = 'office', business_day_offset = 5 WHERE schedule = 'later';
+UPDATE reports.schedule_progress SET next_nominal = '2026-02-03 02:30', next_fire_at = now() + interval '1 hour' WHERE schedule = 'later';
+SELECT is(pg_temp.key('later', '2026-02-04'), '55000 key ''2026-02-04'' names a time that is still to come (Wait for that firing, or choose a key of your own.)', 'the one behind the next is to come');
+SELECT pg_temp.right('later', '2026-02-02');
 UPDATE reports.schedule_version SET nonbusiness = 'skip' WHERE schedule = 'moved';
 SELECT pg_temp.right('moved', '2026-10-25+02:00');
 -- Nor any before the leader has said what form its keys have.

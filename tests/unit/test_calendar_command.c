@@ -79,6 +79,9 @@ static void test_roll_prints_one_date_or_one_line_of_what_is_wrong(void **state)
         {"../nyse", "run", "2026-07-04", 2, "", "../nyse cannot be opened: No such file"},
         {"/nowhere/x.csv", "run", "2026-07-04", 2, "", "/nowhere/x.csv cannot be opened"},
         {"/", "run", "2026-07-04", 2, "", "/ cannot be read: Is a directory"},
+        {"nyse", "fol\nlowing", "2026-07-04", 2, "", "there is no convention \"fol?lowing\""},
+        {"a\nb\x1b.csv", "run", "2026-07-04", 2, "", "a?b?.csv cannot be opened"},
+        {"weekends", "following", "9999-12-31", 0, "9999-12-31\n", ""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct output o = roll(cases[i].calendar, cases[i].convention, cases[i].date);
@@ -100,6 +103,8 @@ static void test_business_day_takes_one_question_and_no_zero(void **state)
         {{"nyse", "-0", NULL, NULL, "2026-07-02"}, 2, "", "0 business days move nothing"},
         {{"nyse", "10001", NULL, NULL, "2026-07-02"}, 2, "", "write a number from -10000 to 10000"},
         {{"nyse", "4294967297", NULL, NULL, "2026-07-02"}, 2, "", "--add: \"4294967297\" is wrong"},
+        {{"weekends", "1", NULL, NULL, "9999-12-31"}, 2, "", "beyond the years 1 to 9999"},
+        {{"weekends", "-1", NULL, NULL, "0001-01-01"}, 2, "", "beyond the years 1 to 9999"},
         {{"nyse", "1.5", NULL, NULL, "2026-07-02"}, 2, "", "\"1.5\" is wrong"},
         {{"nyse", "", NULL, NULL, "2026-07-02"}, 2, "", "--add: \"\" is wrong"},
         {{"nyse", "1", NULL, NULL, NULL}, 2, "", "a date is needed"},

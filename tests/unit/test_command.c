@@ -179,6 +179,8 @@ static void test_wrong_use_is_refused_in_one_line_with_the_remedy(void **state)
     (void)state;
     ASSERT_REFUSED("unknown command stats; did you mean status?", "stats");
     ASSERT_REFUSED("unknown command xylophone; reportctl --help lists them", "xylophone");
+    ASSERT_REFUSED("--state is given more than 1 time(s)", "jobs", "--state", "failed", "--state",
+                   "queued");
     ASSERT_REFUSED("jobs has no option --stat; did you mean --state?", "jobs", "--stat", "failed");
     ASSERT_REFUSED("status has no option --zzzzzzzz; see reportctl status --help", "status",
                    "--zzzzzzzz");

@@ -305,6 +305,25 @@ static void test_the_command_refuses_each_bad_argument_in_one_line(void **state)
     }
 }
 
+static void test_rdates_fire_where_the_rule_itself_names_nothing(void **state)
+{
+    (void)state;
+    static const char *const rules[] = {"FREQ=DAILY;UNTIL=20290101",
+                                        "FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30",
+                                        "FREQ=DAILY;INTERVAL=7;BYDAY=MO"};
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        const struct next_rrule_arguments a = {.rrule = rules[i],
+                                               .start = "2030-01-01T00:00:00",
+                                               .time_zone = "UTC",
+                                               .rdate = "2030-02-01T00:00:00,2031-01-01T06:00:00",
+                                               .count = "3"};
+        struct answer got = ask(&a);
+        assert_int_equal(got.code, 0);
+        assert_string_equal(got.err, "");
+        assert_string_equal(got.out, "2030-02-01T00:00:00+00:00\n2031-01-01T06:00:00+00:00\n");
+    }
+}
+
 static void test_exdate_takes_away_and_rdate_adds_whatever_the_order(void **state)
 {
     (void)state;
@@ -393,6 +412,7 @@ int main(void)
         cmocka_unit_test(test_until_ends_at_the_last_one_before_christmas),
         cmocka_unit_test(test_each_refused_rule_says_what_to_write),
         cmocka_unit_test(test_the_command_refuses_each_bad_argument_in_one_line),
+        cmocka_unit_test(test_rdates_fire_where_the_rule_itself_names_nothing),
         cmocka_unit_test(test_exdate_takes_away_and_rdate_adds_whatever_the_order),
         cmocka_unit_test(test_after_is_strict_and_without_it_the_start_is_included),
         cmocka_unit_test(test_a_time_in_a_gap_is_shifted_and_of_an_overlap_the_first_fires),
