@@ -119,7 +119,7 @@ struct seat {
 
     bool told; /* a rank was told since the last enroll or resume */
     unsigned told_ahead;
-    bool first; /* nobody was ahead when a rank was told last; a resume does not forget it */
+    bool first; /* nobody was ahead at some time: it may lead; a resume does not forget it */
     char watched[CANDIDATE_NAME_MAX]; /* predecessor with a live watch; "" none */
     bool own_watched;
     struct mark mark;

@@ -327,7 +327,8 @@ static void judge_own(struct coord *c, unsigned scope)
         coord_tell(c, scope, &rank);
         seat->told = true;
         seat->told_ahead = (unsigned)e.ahead;
-        seat->first = e.ahead == 0;
+        seat->first =
+            seat->first || e.ahead == 0; /* a leader stays one when a node comes back ahead of it */
     }
 }
 
