@@ -229,11 +229,8 @@ static enum exit_code firings_show(struct backfill *b)
     if (status != STATUS_OK) {
         return session_fail(&b->s, status, &err);
     }
-    struct table *t = table_new();
+    struct table *t = table_make(columns, sizeof columns / sizeof columns[0]);
     bool ok = t != NULL;
-    for (size_t i = 0; ok && i < sizeof columns / sizeof columns[0]; i++) {
-        ok = table_column_add(t, &columns[i]);
-    }
     for (size_t i = 0; ok && i < b->list->count; i++) {
         ok = firing_add(b, t, i);
     }

@@ -124,15 +124,7 @@ enum exit_code calendar_check_command(struct invocation *in)
         code = session_select(&s, sql, 1, values, &t);
     }
     if (code == EXIT_DONE) {
-        size_t wrong = 0;
-        for (size_t i = 0; i < table_rows(t); i++) {
-            wrong += strcmp(table_value(t, i, "verdict"), "wrong") == 0 ? 1 : 0;
-        }
-        const struct section section = {
-            .key = "findings", .table = t, .empty = "Nothing is wrong."};
-        session_print(&s, &section, 1);
-        bool bad = wrong > 0 || (command_flag(in, "--strict") && table_rows(t) > 0);
-        code = bad ? EXIT_FAILED : EXIT_DONE;
+        code = session_print_findings(&s, t);
     }
     table_free(t);
     session_close(&s);

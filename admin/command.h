@@ -20,6 +20,12 @@ enum exit_code {
     EXIT_REFUSED = 4,   /* the leader refused, or did not answer in time */
 };
 
+/* Of a command that needs no server: it answers 0, 1 or 2. */
+static inline enum exit_code exit_code_of(int code)
+{
+    return code == 0 ? EXIT_DONE : code == 2 ? EXIT_USAGE : EXIT_FAILED;
+}
+
 enum parameter_kind {
     PARAMETER_WORD,   /* by position: "schedule" */
     PARAMETER_OPTION, /* "--limit N" or "--limit=N" */

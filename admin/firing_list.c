@@ -16,12 +16,7 @@ static bool columns_make(struct table *t)
         {.name = "due", .kind = COLUMN_INSTANT, .show = SHOW_AGE_PEOPLE},
         {.name = "occurrence_key", .kind = COLUMN_TEXT},
     };
-    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
-        if (!table_column_add(t, &columns[i])) {
-            return false;
-        }
-    }
-    return true;
+    return table_columns_add(t, columns, sizeof columns / sizeof columns[0]);
 }
 
 /* The cells of one firing, in the canonical forms of table.h. */

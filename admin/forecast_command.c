@@ -137,18 +137,6 @@ static enum exit_code schedules_read(struct forecast_run *r)
 
 /* ---- what is printed ---- */
 
-static struct table *table_make(const struct column *columns, size_t count)
-{
-    struct table *t = table_new();
-    for (size_t i = 0; t != NULL && i < count; i++) {
-        if (!table_column_add(t, &columns[i])) {
-            table_free(t);
-            t = NULL;
-        }
-    }
-    return t;
-}
-
 static bool int_add(struct table *t, int64_t value)
 {
     char text[24];

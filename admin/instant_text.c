@@ -5,9 +5,14 @@
 
 #include "civil.h"
 
+bool text_is_date(const char *text)
+{
+    return strlen(text) == 10 && text[4] == '-' && text[7] == '-';
+}
+
 enum status instant_text_parse(const char *text, utc_us *ret, struct error *err)
 {
-    if (strlen(text) != 10 || text[4] != '-' || text[7] != '-') {
+    if (!text_is_date(text)) {
         return rfc3339_parse(text, ret, err);
     }
     char whole[RFC3339_TEXT_MAX];

@@ -22,11 +22,6 @@ enum exit_code help_command(struct invocation *in)
     return EXIT_DONE;
 }
 
-static enum exit_code code_of(int code)
-{
-    return code == 0 ? EXIT_DONE : code == 2 ? EXIT_USAGE : EXIT_FAILED;
-}
-
 enum exit_code roll_command(struct invocation *in)
 {
     struct roll_arguments arguments = {
@@ -34,7 +29,7 @@ enum exit_code roll_command(struct invocation *in)
         .convention = command_text(in, "--convention"),
         .date = command_text(in, "date"),
     };
-    return code_of(roll_command_run(&arguments, in->out, in->errors));
+    return exit_code_of(roll_command_run(&arguments, in->out, in->errors));
 }
 
 enum exit_code business_day_command(struct invocation *in)
@@ -46,5 +41,5 @@ enum exit_code business_day_command(struct invocation *in)
         .last = command_text(in, "--last"),
         .date = command_text(in, "date"),
     };
-    return code_of(business_day_command_run(&arguments, in->out, in->errors));
+    return exit_code_of(business_day_command_run(&arguments, in->out, in->errors));
 }

@@ -36,18 +36,6 @@ static bool pair_add(struct table *t, const struct preview_pair *pair)
            (a != NULL ? cell_instant_add(t, a->at) : table_cell_add(t, NULL));
 }
 
-static struct table *table_make(const struct column *columns, size_t count)
-{
-    struct table *t = table_new();
-    for (size_t i = 0; t != NULL && i < count; i++) {
-        if (!table_column_add(t, &columns[i])) {
-            table_free(t);
-            t = NULL;
-        }
-    }
-    return t;
-}
-
 /* Counts all; as many as --limit are told, and one more. */
 static enum exit_code rows_make(struct plan_trial *p)
 {

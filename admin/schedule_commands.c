@@ -142,14 +142,7 @@ static enum exit_code next_cron(struct invocation *in)
         .utc = command_flag(in, "--utc"),
         .explain = command_flag(in, "--explain"),
     };
-    switch (next_command_cron(&arguments, in->out, in->errors)) {
-    case 0:
-        return EXIT_DONE;
-    case 2:
-        return EXIT_USAGE;
-    default:
-        return EXIT_FAILED;
-    }
+    return exit_code_of(next_command_cron(&arguments, in->out, in->errors));
 }
 
 static enum exit_code next_rrule(struct invocation *in)
@@ -175,14 +168,7 @@ static enum exit_code next_rrule(struct invocation *in)
         .dst_overlap = command_text(in, "--dst-overlap"),
         .utc = command_flag(in, "--utc"),
     };
-    switch (next_command_rrule(&arguments, in->out, in->errors)) {
-    case 0:
-        return EXIT_DONE;
-    case 2:
-        return EXIT_USAGE;
-    default:
-        return EXIT_FAILED;
-    }
+    return exit_code_of(next_command_rrule(&arguments, in->out, in->errors));
 }
 
 /* Like `next --cron`: one instant a line; scripts may ask for more with -o. */

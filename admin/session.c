@@ -257,3 +257,14 @@ enum exit_code session_print_list(const struct session *s, struct table *t, int6
     table_free(t);
     return EXIT_DONE;
 }
+
+enum exit_code session_print_findings(const struct session *s, struct table *t)
+{
+    bool bad = command_flag(s->in, "--strict") && table_rows(t) > 0;
+    for (size_t i = 0; i < table_rows(t); i++) {
+        bad = bad || strcmp(table_value(t, i, "verdict"), "wrong") == 0;
+    }
+    const struct section section = {.key = "findings", .table = t, .empty = "Nothing is wrong."};
+    session_print(s, &section, 1);
+    return bad ? EXIT_FAILED : EXIT_DONE;
+}

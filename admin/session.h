@@ -54,4 +54,8 @@ void session_limit(const struct invocation *in, char ret_text[24]);
 enum exit_code session_print_list(const struct session *s, struct table *t, int64_t limit,
                                   const char *empty);
 
+/* Print what a check has found, one a row with a column `verdict`. Returns: EXIT_FAILED when one of
+ * them is wrong, or with --strict when there is any; else EXIT_DONE. */
+enum exit_code session_print_findings(const struct session *s, struct table *t);
+
 #endif

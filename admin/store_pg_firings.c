@@ -92,23 +92,6 @@ enum status store_keys_used(struct store *store, const char *schedule, instant d
     static const char sql[] =
         "SELECT k.number FROM unnest($2::text[]) WITH ORDINALITY AS k (key, number) WHERE EXISTS"
         " (SELECT FROM reports.occurrence o WHERE o.schedule = $1 AND o.occurrence_key = k.key)";
-    struct store_pg_array list = {0};
-    for (size_t i = 0; i < c->count; i++) {
-        store_pg_array_add(&list, c->keys[i]);
-    }
-    const char *values[] = {schedule, store_pg_array_text(&list)};
-    PGresult *r = NULL;
-    enum status s = values[1] == NULL ? error_set(err, STATUS_AGAIN, "out of memory")
-                                      : store_pg_query(store, sql, 2, values, deadline, &r, err);
-    for (int i = 0; s == STATUS_OK && i < PQntuples(r); i++) {
-        int64_t number = store_pg_int(r, i, 0); /* from 1 */
-        if (number >= 1 && (size_t)number <= c->count) {
-            c->taken[number - 1] = true;
-        }
-    }
-    if (s == STATUS_OK) {
-        PQclear(r);
-    }
-    store_pg_array_free(&list);
-    return s;
+    return store_pg_keys_find(&(struct store_call){.store = store, .deadline = deadline}, sql,
+                              schedule, c, err);
 }

@@ -36,6 +36,26 @@ bool table_column_add(struct table *t, const struct column *column)
     return true;
 }
 
+bool table_columns_add(struct table *t, const struct column *columns, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!table_column_add(t, &columns[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+struct table *table_make(const struct column *columns, size_t count)
+{
+    struct table *t = table_new();
+    if (t != NULL && !table_columns_add(t, columns, count)) {
+        table_free(t);
+        return NULL;
+    }
+    return t;
+}
+
 bool table_cell_add(struct table *t, const char *text)
 {
     if (t->cell_count == t->cell_capacity) {

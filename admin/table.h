@@ -54,10 +54,12 @@ struct table;
 
 /* Owns: table_free (NULL is fine). NULL when out of memory. */
 struct table *table_new(void);
+struct table *table_make(const struct column *columns, size_t count); /* with these columns */
 void table_free(struct table *t);
 
 /* Columns first, then cells row by row. False when out of memory or columns. */
 MUST_USE bool table_column_add(struct table *t, const struct column *column);
+MUST_USE bool table_columns_add(struct table *t, const struct column *columns, size_t count);
 MUST_USE bool table_cell_add(struct table *t, const char *text); /* copied; NULL: no value */
 
 size_t table_rows(const struct table *t);

@@ -73,18 +73,6 @@ static bool zone_add(struct table *t, const struct table *from, size_t row, stru
            table_cell_add(t, table_value(from, row, "settled")) && change_add(t, zone, now);
 }
 
-static struct table *table_make(const struct column *columns, size_t count)
-{
-    struct table *t = table_new();
-    for (size_t i = 0; t != NULL && i < count; i++) {
-        if (!table_column_add(t, &columns[i])) {
-            table_free(t);
-            t = NULL;
-        }
-    }
-    return t;
-}
-
 static struct table *zones_make(const struct table *from, struct zone_set *zones, utc_us now)
 {
     static const struct column columns[] = {

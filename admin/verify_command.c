@@ -50,12 +50,7 @@ static bool columns_make(struct table *t)
         {.name = "detail", .kind = COLUMN_TEXT},
         {.name = "version_since_at", .title = "SINCE", .kind = COLUMN_INSTANT, .spare = true},
     };
-    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
-        if (!table_column_add(t, &columns[i])) {
-            return false;
-        }
-    }
-    return true;
+    return table_columns_add(t, columns, sizeof columns / sizeof columns[0]);
 }
 
 static bool int_add(struct table *t, int64_t n)

@@ -3,23 +3,20 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_date(const char *text)
-{
-    return strlen(text) == 10 && text[4] == '-' && text[7] == '-';
-}
+#include "instant_text.h"
 
 /* "2030-04-12", a local time, or an instant. */
 static enum status time_take(const char *text, struct why_ask *ask, struct error *err)
 {
     char whole[48];
     struct date_time t;
-    (void)snprintf(whole, sizeof whole, "%s%s", text, is_date(text) ? "T00:00" : "");
+    (void)snprintf(whole, sizeof whole, "%s%s", text, text_is_date(text) ? "T00:00" : "");
     enum status s = date_time_parse(whole, &t, err);
     if (s != STATUS_OK) {
         return error_prefix(err, s, "\"%.60s\" is no time", text);
     }
     ask->local = t.local;
-    if (is_date(text)) {
+    if (text_is_date(text)) {
         ask->form = WHY_DATE;
     } else if (t.has_offset) {
         ask->form = WHY_INSTANT;

@@ -66,11 +66,7 @@ static bool columns_make(struct table *t)
         {.name = "step", .kind = COLUMN_TEXT},
         {.name = "what", .kind = COLUMN_TEXT},
     };
-    bool ok = true;
-    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
-        ok = ok && table_column_add(t, &columns[i]);
-    }
-    return ok;
+    return table_columns_add(t, columns, sizeof columns / sizeof columns[0]);
 }
 
 struct table *why_hops_table(struct why_hops *h)

@@ -259,22 +259,18 @@ enum status store_versions(const struct store_call *call, const struct versions_
     return s;
 }
 
-enum status store_keys_taken(const struct store_call *call, const char *schedule,
-                             struct plan_candidates *c, struct error *err)
+enum status store_pg_keys_find(const struct store_call *call, const char *sql, const char *schedule,
+                               struct plan_candidates *c, struct error *err)
 {
     struct store_pg_array list = {0};
     for (size_t i = 0; i < c->count; i++) {
         store_pg_array_add(&list, c->keys[i]);
     }
     const char *values[] = {schedule, store_pg_array_text(&list)};
-    enum status s = STATUS_OK;
     PGresult *r = NULL;
-    if (values[1] == NULL) {
-        s = error_set(err, STATUS_AGAIN, "out of memory");
-    } else {
-        s = store_pg_query(call->store, "SELECT number FROM reports.keys_taken($1, $2::text[])", 2,
-                           values, call->deadline, &r, err);
-    }
+    enum status s = values[1] == NULL
+                        ? error_set(err, STATUS_AGAIN, "out of memory")
+                        : store_pg_query(call->store, sql, 2, values, call->deadline, &r, err);
     for (int i = 0; s == STATUS_OK && i < PQntuples(r); i++) {
         int64_t number = store_pg_int(r, i, 0); /* from 1 */
         if (number >= 1 && (size_t)number <= c->count) {
@@ -286,6 +282,13 @@ enum status store_keys_taken(const struct store_call *call, const char *schedule
     }
     store_pg_array_free(&list);
     return s;
+}
+
+enum status store_keys_taken(const struct store_call *call, const char *schedule,
+                             struct plan_candidates *c, struct error *err)
+{
+    return store_pg_keys_find(call, "SELECT number FROM reports.keys_taken($1, $2::text[])",
+                              schedule, c, err);
 }
 
 enum status store_next_due(const struct store_call *call, struct next_due *ret_next,

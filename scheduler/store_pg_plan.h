@@ -48,6 +48,12 @@ void cell_calendar(const PGresult *r, int row, int column, struct stored_rule *r
 MUST_USE enum status due_rows_fill(const struct calendar_ask *ask, PGresult *r,
                                    struct due_rows *rows, struct error *err);
 
+/* Ask which keys of a schedule are used, by a statement of (schedule, keys) that answers their
+ * numbers from 1; sets c->taken. Returns: as store_pg_query; AGAIN also when out of memory. */
+MUST_USE enum status store_pg_keys_find(const struct store_call *call, const char *sql,
+                                        const char *schedule, struct plan_candidates *c,
+                                        struct error *err);
+
 /* Many arrays of one call, in parameter order. */
 #define ARRAYS_MAX 32
 struct arrays {
