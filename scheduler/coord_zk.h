@@ -224,6 +224,7 @@ void access_on_audit(struct coord *c, const struct zk_message *m);
 /* coord_zk_seat.c */
 void seat_enroll(struct coord *c, unsigned scope, uint32_t attempt);
 void seat_withdraw(struct coord *c, unsigned scope, uint32_t attempt);
+void seat_empty(struct seat *seat);                /* out of the line: nothing more is decided */
 void seat_reset(struct seat *seat);                /* the session is gone */
 void seat_resume(struct coord *c, unsigned scope); /* connected again in the same session */
 void seat_tick(struct coord *c, unsigned scope, instant now);

@@ -309,8 +309,7 @@ static void judge_own(struct coord *c, unsigned scope)
     struct election e =
         election_judge(seat->candidates, seat->count, seat->own.name, c->session_id);
     if (e.verdict == ELECTION_MISSING) {
-        seat->step = SEAT_EMPTY;
-        lease_set(&seat->lease, (instant){0});
+        seat_empty(seat);
         seat_tell(c, scope, COORD_NODE_LOST, seat->own.name);
         return;
     }

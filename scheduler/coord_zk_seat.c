@@ -37,8 +37,7 @@ void session_lease_set(struct coord *c, instant until)
 
 static void leave(struct coord *c, unsigned scope);
 
-/* Out of the line: nothing more is decided. */
-static void become_empty(struct seat *seat)
+void seat_empty(struct seat *seat)
 {
     seat->step = SEAT_EMPTY;
     lease_set(&seat->lease, (instant){0});
@@ -64,7 +63,7 @@ static void become_in(struct coord *c, unsigned scope, const struct candidate *o
 static void fail_enroll(struct coord *c, unsigned scope, const char *why)
 {
     struct seat *seat = &c->seats[scope];
-    become_empty(seat);
+    seat_empty(seat);
     if (!seat->leaving) {
         seat_tell(c, scope, COORD_ENROLL_FAILED, why);
     }
@@ -125,7 +124,7 @@ void seat_enroll(struct coord *c, unsigned scope, uint32_t attempt)
     struct seat *seat = &c->seats[scope];
     if (seat->step == SEAT_IN) {
         seat_doom(c, scope, seat->own.name); /* one node, one activation */
-        become_empty(seat);
+        seat_empty(seat);
     }
     if (seat->step != SEAT_EMPTY) {
         seat->leaving = true;
@@ -149,7 +148,7 @@ static void leave(struct coord *c, unsigned scope)
     if (seat->step == SEAT_IN) {
         mark_leave(c, scope);
         seat_doom(c, scope, seat->own.name);
-        become_empty(seat);
+        seat_empty(seat);
     }
     seat->leaving = seat->step != SEAT_EMPTY;
 }
@@ -221,7 +220,7 @@ static void on_created(struct coord *c, unsigned scope, const struct zk_message 
 
 void seat_reset(struct seat *seat)
 {
-    become_empty(seat);
+    seat_empty(seat);
     seat->leaving = seat->enroll_next = seat->announce = false;
     seat->list = SEAT_LIST_IDLE;
     seat->list_again = false;
