@@ -12,18 +12,6 @@
 #include "world.h"
 #include "zk_fake.h"
 
-#define STREAM          546 /* chosen so that the seeds which had shown bugs before stayed as they were */
-#define SEEDS_PER_MILLE 350
-
-#define CLOCK_STREAM          716 /* likewise */
-#define CLOCK_SEEDS_PER_MILLE 150
-
-#define SESSION_STREAM          905 /* likewise */
-#define SESSION_SEEDS_PER_MILLE 150
-
-#define WORKER_STREAM          906 /* likewise */
-#define WORKER_SEEDS_PER_MILLE 350
-
 static void hold_up_plan(struct fault *f)
 {
     server.stuck = f->amount * KERNEL_MS;
@@ -229,50 +217,37 @@ static void fault_add(struct fault_list *list, const struct fault_kind *kind, st
     kind->choose(f, c);
 }
 
-static void add_excursions(uint64_t seed, struct fault_list *list)
-{
-    struct chance c = chance_of(seed, CLOCK_STREAM);
-    if (!chance_hits(&c, CLOCK_SEEDS_PER_MILLE)) {
-        return;
-    }
-    for (int64_t n = chance_in(&c, 2, 12); n > 0 && list->count < FAULTS_MAX; n--) {
-        fault_add(list, &excursion, &c);
-    }
-}
+/* Each stream is drawn from a seed's own chances; most seeds have none of it. */
+struct stream {
+    const struct fault_kind *kinds;
+    int64_t kind_count;
+    uint64_t number; /* chosen so that the seeds which had shown bugs before stayed as they were */
+    unsigned per_mille;
+    int64_t fewest, most;
+};
 
-static void add_session_ends(uint64_t seed, struct fault_list *list)
+static void add_stream(uint64_t seed, const struct stream *s, struct fault_list *list)
 {
-    struct chance c = chance_of(seed, SESSION_STREAM);
-    if (!chance_hits(&c, SESSION_SEEDS_PER_MILLE)) {
+    struct chance c = chance_of(seed, s->number);
+    if (!chance_hits(&c, s->per_mille)) {
         return;
     }
-    for (int64_t n = chance_in(&c, 1, 3); n > 0 && list->count < FAULTS_MAX; n--) {
-        fault_add(list, &session_end, &c);
-    }
-}
-
-static void add_worker_cuts(uint64_t seed, struct fault_list *list)
-{
-    struct chance c = chance_of(seed, WORKER_STREAM);
-    if (!chance_hits(&c, WORKER_SEEDS_PER_MILLE)) {
-        return;
-    }
-    for (int64_t n = chance_in(&c, 1, 3); n > 0 && list->count < FAULTS_MAX; n--) {
-        fault_add(list, &worker_cut, &c);
+    for (int64_t n = chance_in(&c, s->fewest, s->most); n > 0 && list->count < FAULTS_MAX; n--) {
+        int64_t kind = s->kind_count > 1 ? chance_in(&c, 0, s->kind_count - 1) : 0;
+        fault_add(list, &s->kinds[kind], &c);
     }
 }
 
 void faults_add_rare(uint64_t seed, struct fault_list *list)
 {
-    struct chance c = chance_of(seed, STREAM);
+    static const struct stream streams[] = {
+        {&excursion, 1, 716, 150, 2, 12},
+        {&session_end, 1, 905, 150, 1, 3},
+        {&worker_cut, 1, 906, 350, 1, 3},
+        {kinds, KINDS, 546, 350, 1, 4},
+    };
     memset(&cut_again, 0, sizeof cut_again);
-    add_excursions(seed, list);
-    add_session_ends(seed, list);
-    add_worker_cuts(seed, list);
-    if (!chance_hits(&c, SEEDS_PER_MILLE)) {
-        return;
-    }
-    for (int64_t n = chance_in(&c, 1, 4); n > 0 && list->count < FAULTS_MAX; n--) {
-        fault_add(list, &kinds[chance_in(&c, 0, KINDS - 1)], &c);
+    for (size_t i = 0; i < sizeof streams / sizeof streams[0]; i++) {
+        add_stream(seed, &streams[i], list);
     }
 }

@@ -1,8 +1,13 @@
 #include "fixture_cron.h"
 
+#include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 #include "fixture_zone.h"
 
@@ -194,4 +199,14 @@ void fixture_cron_text(char ret_text[CRON_TEXT_MAX])
         put(&o, " ");
         put_list(&o, &years, 3);
     }
+}
+
+struct cron fixture_cron_parse(const char *text)
+{
+    struct cron c = {.seconds = 0};
+    struct error err = {.text = ""};
+    if (cron_parse(text, &c, &err) != STATUS_OK) {
+        fail_msg("\"%s\": %s", text, err.text);
+    }
+    return c;
 }

@@ -9,4 +9,7 @@
  * a date that never comes, or step a day field beside another. */
 void fixture_cron_text(char ret_text[CRON_TEXT_MAX]);
 
+/* Fails the test when it does not compile. */
+struct cron fixture_cron_parse(const char *text);
+
 #endif

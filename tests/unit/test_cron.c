@@ -12,17 +12,8 @@
 #include <cmocka.h>
 
 #include "cron.h"
+#include "fixture_cron.h"
 #include "fixture_zone.h"
-
-static struct cron parse(const char *text)
-{
-    struct cron c = {.seconds = 0};
-    struct error err = {.text = ""};
-    if (cron_parse(text, &c, &err) != STATUS_OK) {
-        fail_msg("\"%s\": %s", text, err.text);
-    }
-    return c;
-}
 
 /* Does the special day of this kind name this date? Written by looking at each day. */
 static bool day_is_named(int kind, int n, int nth, struct civil_date d)
@@ -94,7 +85,7 @@ static void test_special_days_agree_with_a_calendar_that_asks_each_day(void **st
         special_write(kind, n, nth, item, sizeof item);
         (void)snprintf(text, sizeof text, "0 6 %s * %s", kind < 4 ? item : "*",
                        kind < 4 ? "*" : item);
-        struct cron c = parse(text);
+        struct cron c = fixture_cron_parse(text);
         int64_t day = civil_days_of(fixture_random_in(1970, 2100), fixture_random_in(1, 12), 1);
         struct local_time t = {day * SECONDS_A_DAY};
         for (int64_t end = day + 800; day < end; day++) {
@@ -157,7 +148,7 @@ static void test_spellings_that_mean_the_same_compile_to_the_same(void **state)
 
 static void check_next(const char *text, const char *zone, const char *after, const char *want)
 {
-    struct cron c = parse(text);
+    struct cron c = fixture_cron_parse(text);
     utc_us t = {0};
     assert_int_equal(rfc3339_parse(after, &t, NULL), STATUS_OK);
     struct firing f = cron_next(&c, fixture_zone(zone), t);
@@ -195,7 +186,7 @@ static void test_rare_dates_are_found_and_ended_years_end(void **state)
 static void test_a_job_that_only_ever_falls_into_gaps_ends_its_search(void **state)
 {
     (void)state;
-    struct cron c = parse("30 2 * 3 7L");
+    struct cron c = fixture_cron_parse("30 2 * 3 7L");
     cron_set_policies(&c, DST_GAP_SKIP, DST_OVERLAP_FIRST);
     utc_us t = {0};
     assert_int_equal(rfc3339_parse("2026-01-01T00:00:00Z", &t, NULL), STATUS_OK);

@@ -14,16 +14,6 @@
 #include "fixture_cron.h"
 #include "fixture_zone.h"
 
-static struct cron parse(const char *text)
-{
-    struct cron c = {.seconds = 0};
-    struct error err = {.text = ""};
-    if (cron_parse(text, &c, &err) != STATUS_OK) {
-        fail_msg("\"%s\": %s", text, err.text);
-    }
-    return c;
-}
-
 static void put_u32(unsigned char **p, uint32_t v)
 {
     for (int i = 3; i >= 0; i--) {
@@ -74,7 +64,7 @@ static struct firing fires_in_gap(int32_t jump, enum dst_gap_policy gap)
 {
     int64_t at = civil_days_of(2030, 4, 12) * SECONDS_A_DAY + 13 * 3600;
     struct zone *z = zone_with_gap(at, jump);
-    struct cron c = parse("30 13 * * *");
+    struct cron c = fixture_cron_parse("30 13 * * *");
     cron_set_policies(&c, gap, DST_OVERLAP_AUTO);
     struct firing f = cron_next(&c, z, utc_from_seconds(at - 3600));
     zone_free(z);
@@ -107,7 +97,7 @@ static void test_a_gap_of_three_hours_is_caught_up_and_a_longer_one_is_not(void 
 
 static int steps_of(const char *text, const char *zone, const char *after, enum dst_gap_policy gap)
 {
-    struct cron c = parse(text);
+    struct cron c = fixture_cron_parse(text);
     int steps = 0;
     cron_set_policies(&c, gap, DST_OVERLAP_AUTO);
     (void)cron_search(&c, fixture_zone(zone), fixture_instant(after), &steps);
@@ -167,7 +157,7 @@ static long check_keys(const char *text, const char *zone, enum dst_gap_policy g
                        enum dst_overlap_policy overlap)
 {
     static struct key keys[KEYS_MAX];
-    struct cron c = parse(text);
+    struct cron c = fixture_cron_parse(text);
     cron_set_policies(&c, gap, overlap);
     bool daily = cron_is_at_most_daily(&c);
     const struct zone *z = fixture_zone(zone);
@@ -215,7 +205,7 @@ static void test_a_year_of_seconds_is_counted_by_days(void **state)
 {
     (void)state;
     /* 31 536 000 firings, of which the two changes of the clock take one hour and give it back. */
-    struct cron c = parse("* * * * * *");
+    struct cron c = fixture_cron_parse("* * * * * *");
     const struct zone *z = fixture_zone("America/New_York");
     int64_t counted = cron_count(&c, z, fixture_instant("2026-01-01T00:00:00Z"),
                                  fixture_instant("2027-01-01T00:00:00Z"));

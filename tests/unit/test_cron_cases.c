@@ -10,67 +10,16 @@
 
 #include <cmocka.h>
 
+#include "fixture_csv.h"
 #include "next_command.h"
 
-#define LINE_MAX_BYTES 4096
-#define COLUMNS_MAX    16
-#define OUTPUT_MAX     4096
-
-struct row {
-    char text[LINE_MAX_BYTES]; /* the columns, each with its NUL */
-    char *columns[COLUMNS_MAX];
-    int count;
-};
+#define OUTPUT_MAX 4096
 
 struct answer {
     int code;
     char out[OUTPUT_MAX];
     char err[OUTPUT_MAX];
 };
-
-/* One line of CSV; quoted columns may hold commas and doubled quotes, none holds a line end. */
-static bool row_read(FILE *f, struct row *row)
-{
-    char line[LINE_MAX_BYTES];
-    if (fgets(line, sizeof line, f) == NULL) {
-        return false;
-    }
-    line[strcspn(line, "\r\n")] = '\0';
-    char *to = row->text;
-    row->count = 0;
-    for (const char *p = line;; p++) {
-        assert_true(row->count < COLUMNS_MAX);
-        row->columns[row->count++] = to;
-        bool quoted = *p == '"';
-        p += quoted ? 1 : 0;
-        while (*p != '\0' && (quoted || *p != ',')) {
-            if (quoted && *p == '"') {
-                if (p[1] != '"') {
-                    p++;
-                    break;
-                }
-                p++;
-            }
-            *to++ = *p++;
-        }
-        *to++ = '\0';
-        if (*p == '\0') {
-            return true;
-        }
-        assert_int_equal(*p, ',');
-    }
-}
-
-static FILE *cases_open(const char *name)
-{
-    char path[1024];
-    (void)snprintf(path, sizeof path, "%s/cases/%s", TEST_SOURCE_DIR, name);
-    FILE *f = fopen(path, "r");
-    if (f == NULL) {
-        fail_msg("%s is missing", path);
-    }
-    return f;
-}
 
 static struct answer ask(const struct next_cron_arguments *arguments)
 {
@@ -83,12 +32,6 @@ static struct answer ask(const struct next_cron_arguments *arguments)
     assert_int_equal(fclose(out), 0);
     assert_int_equal(fclose(err), 0);
     return a;
-}
-
-static bool is_one_line(const char *text)
-{
-    const char *end = strchr(text, '\n');
-    return end != NULL && end > text && end[1] == '\0';
 }
 
 /* tests/cases/README.md says what the policy names stand for. */
@@ -129,7 +72,7 @@ static bool lists_agree(const char *expected, const char *printed)
     }
 }
 
-static bool row_agrees(struct row *r, struct answer *ret_answer)
+static bool row_agrees(struct csv_row *r, struct answer *ret_answer)
 {
     static const char *const dialects[][2] = {
         {"std5", "std"}, {"std6", "std"}, {"std7", "std"}, {"quartz6", "quartz"}};
@@ -145,7 +88,7 @@ static bool row_agrees(struct row *r, struct answer *ret_answer)
     *ret_answer = ask(&a);
     if (strcmp(expected, "NEVER") == 0) {
         /* A date that no calendar has is refused; one that is over just does not come. */
-        bool refused = ret_answer->code == 2 && is_one_line(ret_answer->err) &&
+        bool refused = ret_answer->code == 2 && fixture_is_one_line(ret_answer->err) &&
                        strstr(ret_answer->err, "never fires") != NULL;
         bool none = ret_answer->code == 0 && ret_answer->err[0] == '\0';
         return ret_answer->out[0] == '\0' && (refused || none);
@@ -157,14 +100,14 @@ static bool row_agrees(struct row *r, struct answer *ret_answer)
 static void test_every_golden_case_gives_the_instants_it_lists(void **state)
 {
     (void)state;
-    FILE *f = cases_open("cron_cases.csv");
-    static struct row r;
+    FILE *f = fixture_cases_open("cron_cases.csv");
+    static struct csv_row r;
     int agree = 0;
     int differ = 0;
-    assert_true(row_read(f, &r));
+    assert_true(fixture_csv_read(f, &r));
     assert_string_equal(r.columns[5], "expected_next_list");
     assert_string_equal(r.columns[8], "policy");
-    while (row_read(f, &r)) {
+    while (fixture_csv_read(f, &r)) {
         assert_int_equal(r.count, 9);
         struct answer a;
         if (row_agrees(&r, &a)) {
@@ -184,16 +127,16 @@ static void test_every_golden_case_gives_the_instants_it_lists(void **state)
 static void test_every_invalid_expression_is_refused_in_one_line(void **state)
 {
     (void)state;
-    FILE *f = cases_open("cron_invalid.csv");
-    static struct row r;
+    FILE *f = fixture_cases_open("cron_invalid.csv");
+    static struct csv_row r;
     int refused = 0;
-    assert_true(row_read(f, &r));
+    assert_true(fixture_csv_read(f, &r));
     assert_string_equal(r.columns[0], "expression");
-    while (row_read(f, &r)) {
+    while (fixture_csv_read(f, &r)) {
         struct next_cron_arguments arguments = {
             .cron = r.columns[0], .time_zone = "UTC", .after = "2026-01-01T00:00:00Z"};
         struct answer a = ask(&arguments);
-        if (a.code != 2 || a.out[0] != '\0' || !is_one_line(a.err)) {
+        if (a.code != 2 || a.out[0] != '\0' || !fixture_is_one_line(a.err)) {
             fail_msg("\"%s\": code %d, out \"%s\", err \"%s\"", r.columns[0], a.code, a.out, a.err);
         }
         /* A remedy, not only a verdict. */
@@ -230,7 +173,7 @@ static void test_the_command_refuses_each_bad_argument_in_one_line(void **state)
     bad[10].cron = "0 6 * *\n*", whys[10] = "byte";
     for (size_t i = 0; i < 11; i++) {
         struct answer a = ask(&bad[i]);
-        if (a.code != 2 || a.out[0] != '\0' || !is_one_line(a.err) ||
+        if (a.code != 2 || a.out[0] != '\0' || !fixture_is_one_line(a.err) ||
             strstr(a.err, whys[i]) == NULL) {
             fail_msg("%s: code %d, out \"%s\", err \"%s\"", whys[i], a.code, a.out, a.err);
         }

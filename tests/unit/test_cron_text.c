@@ -14,16 +14,6 @@
 #include "fixture_cron.h"
 #include "fixture_zone.h"
 
-static struct cron parse(const char *text)
-{
-    struct cron c = {.seconds = 0};
-    struct error err = {.text = ""};
-    if (cron_parse(text, &c, &err) != STATUS_OK) {
-        fail_msg("\"%s\": %s", text, err.text);
-    }
-    return c;
-}
-
 /* ---- the reader ---- */
 
 #define WORDS_MAX 900
@@ -377,7 +367,7 @@ static void test_the_longest_sentence_fits(void **state)
         "* * * * * *",
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        struct cron c = parse(texts[i]);
+        struct cron c = fixture_cron_parse(texts[i]);
         char sentence[CRON_PLAIN_MAX];
         cron_text_write(&c, sentence);
         assert_true(strlen(sentence) < CRON_PLAIN_MAX - 1000);
@@ -423,7 +413,7 @@ static void test_common_expressions_read_as_people_say_them(void **state)
         {"*/10 0 9-17 * * *", "every 10 seconds of minute 0 of each hour from 09:00 to 17:59"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct cron c = parse(cases[i][0]);
+        struct cron c = fixture_cron_parse(cases[i][0]);
         char sentence[CRON_PLAIN_MAX];
         cron_text_write(&c, sentence);
         assert_string_equal(sentence, cases[i][1]);
@@ -435,12 +425,12 @@ static void test_policies_are_told_by_the_class_of_the_job_or_as_chosen(void **s
 {
     (void)state;
     char sentence[CRON_PLAIN_MAX];
-    struct cron c = parse("30 2 * * *");
+    struct cron c = fixture_cron_parse("30 2 * * *");
     cron_text_write_policies(&c, sentence);
     assert_string_equal(sentence,
                         "a time that the clock skips runs once, at the first instant after "
                         "the gap; one that it shows twice runs the first time only");
-    c = parse("*/15 2 * * *");
+    c = fixture_cron_parse("*/15 2 * * *");
     cron_text_write_policies(&c, sentence);
     assert_string_equal(sentence,
                         "a time that the clock skips does not run; one that it shows twice "

@@ -7,28 +7,12 @@
 
 #include <cmocka.h>
 
+#include "fixture_pass.h"
 #include "fixture_subject.h"
 #include "fixture_zone.h"
 #include "planner.h"
 
-#define MANY 20000
-
 static struct plan_window window;
-static struct planned_firing firings[MANY];
-static struct planned_gap gaps[1000];
-static struct plan_sink sink;
-
-static struct plan_result plan_at(const struct plan_subject *s, const char *now)
-{
-    struct plan_result r = {.moved = false};
-    struct error err = {.text = ""};
-    sink = (struct plan_sink){firings, 0, MANY, gaps, 0, 1000};
-    enum status status = plan_schedule(s, fixture_instant(now), 0, &window, &sink, &r, &err);
-    if (status != STATUS_OK) {
-        fail_msg("%s: %s", status_name(status), err.text);
-    }
-    return r;
-}
 
 /* All outcomes of the sink as text: "run K", "late K", "gap FROM..TO N reason". */
 static const char *outcomes(void)
@@ -345,7 +329,7 @@ static void test_a_key_that_comes_twice_is_a_problem_and_leaves_the_sink_alone(v
     s.form = KEY_DATE; /* as a row that was tampered with would say */
     struct plan_result result;
     struct error err = {.text = ""};
-    sink = (struct plan_sink){firings, 0, MANY, gaps, 0, 1000};
+    sink = (struct plan_sink){firings, 0, PASS_FIRINGS_MAX, gaps, 0, PASS_GAPS_MAX};
     assert_int_equal(plan_schedule(&s, fixture_instant("2030-04-13T00:00:00Z"), 0, &window, &sink,
                                    &result, &err),
                      STATUS_INVALID);

@@ -8,38 +8,21 @@
 
 #include <cmocka.h>
 
+#include "fixture_calendar.h"
 #include "fixture_zone.h"
 #include "planner.h"
-
-static const struct calendar_weekend SAT_SUN[] = {{CALENDAR_ALWAYS, 1 << 0 | 1 << 6}};
-
-static int64_t day_of(const char *date)
-{
-    int64_t day = 0;
-    assert_int_equal(date_parse(date, &day, NULL), STATUS_OK);
-    return day;
-}
 
 /* Weekends, and every day from one to another closed. */
 static struct calendar *calendar_closed(const char *first, const char *last)
 {
     struct calendar_special days[40];
-    struct calendar *c = NULL;
     size_t count = 0;
     for (int64_t d = day_of(first); d <= day_of(last); d++) {
         assert_true(count < sizeof days / sizeof days[0]);
         days[count++] = (struct calendar_special){.day = d};
     }
-    struct calendar_rules rules = {
-        .weekends = SAT_SUN,
-        .weekend_count = 1,
-        .days = days,
-        .day_count = count,
-        .valid_from = CALENDAR_ALWAYS,
-        .valid_through = CALENDAR_FOREVER,
-    };
-    assert_int_equal(calendar_new(&rules, &c, NULL), STATUS_OK);
-    return c;
+    struct calendar_rules rules = rules_of(days, count);
+    return calendar_of(&rules);
 }
 
 /* What the schedule comes to be at an instant, when `next` (a local time) was what would come. */

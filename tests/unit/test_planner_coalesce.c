@@ -8,26 +8,10 @@
 
 #include <cmocka.h>
 
+#include "fixture_pass.h"
 #include "fixture_subject.h"
 #include "fixture_zone.h"
 #include "planner.h"
-
-static struct plan_window window;
-static struct planned_firing firings[300];
-static struct planned_gap gaps[10];
-static struct plan_sink sink;
-
-static struct plan_result plan_at(const struct plan_subject *s, const char *now)
-{
-    struct plan_result r = {.moved = false};
-    struct error err = {.text = ""};
-    sink = (struct plan_sink){firings, 0, 300, gaps, 0, 10};
-    enum status status = plan_schedule(s, fixture_instant(now), 0, &window, &sink, &r, &err);
-    if (status != STATUS_OK) {
-        fail_msg("%s: %s", status_name(status), err.text);
-    }
-    return r;
-}
 
 /* Gaps, then runs with the window's start: "gap A..B n reason, late K from T, run K from T". */
 static const char *outcomes(void)

@@ -8,27 +8,12 @@
 
 #include <cmocka.h>
 
+#include "fixture_pass.h"
 #include "fixture_subject.h"
 #include "fixture_zone.h"
 #include "planner.h"
 
-static struct plan_window window;
-static struct planned_firing firings[100];
-static struct planned_gap gaps[10];
-static struct plan_sink sink;
 static struct plan_candidates candidates;
-
-static struct plan_result plan_at(const struct plan_subject *s, const char *now)
-{
-    struct plan_result r = {.moved = false};
-    struct error err = {.text = ""};
-    sink = (struct plan_sink){firings, 0, 100, gaps, 0, 10};
-    enum status status = plan_schedule(s, fixture_instant(now), 0, &window, &sink, &r, &err);
-    if (status != STATUS_OK) {
-        fail_msg("%s: %s", status_name(status), err.text);
-    }
-    return r;
-}
 
 static struct rule rule_of(const char *text, enum dst_overlap_policy overlap)
 {

@@ -8,40 +8,26 @@
 
 #include <cmocka.h>
 
+#include "fixture_calendar.h"
 #include "fixture_zone.h"
 #include "key.h"
 
 #define A_DAY_US ((int64_t)SECONDS_A_DAY * MICROS_A_SECOND)
 
-static const struct calendar_weekend SAT_SUN[] = {{CALENDAR_ALWAYS, 1 << 0 | 1 << 6}};
-
-static int64_t day_of(const char *date)
-{
-    int64_t day = 0;
-    assert_int_equal(date_parse(date, &day, NULL), STATUS_OK);
-    return day;
-}
-
 /* Weekends, and holidays by name ("": none). */
-static struct calendar *calendar_of(const char *const *holidays, size_t count,
-                                    const char *valid_through)
+static struct calendar *calendar_with(const char *const *holidays, size_t count,
+                                      const char *valid_through)
 {
-    struct calendar_special days[40];
-    struct calendar *c = NULL;
+    struct calendar_special days[40] = {{0}};
     for (size_t i = 0; i < count; i++) {
         days[i] = (struct calendar_special){.day = day_of(holidays[i])};
     }
-    struct calendar_rules rules = {
-        .weekends = SAT_SUN,
-        .weekend_count = 1,
-        .days = days,
-        .day_count = count,
-        .valid_from = CALENDAR_ALWAYS,
-        .valid_through = valid_through != NULL ? day_of(valid_through) : CALENDAR_FOREVER,
-        .beyond = CALENDAR_BEYOND_HOLD,
-    };
-    assert_int_equal(calendar_new(&rules, &c, NULL), STATUS_OK);
-    return c;
+    struct calendar_rules rules = rules_of(days, count);
+    rules.beyond = CALENDAR_BEYOND_HOLD;
+    if (valid_through != NULL) {
+        rules.valid_through = day_of(valid_through);
+    }
+    return calendar_of(&rules);
 }
 
 static struct rule rule_of(const struct rule_source *source)
@@ -82,7 +68,7 @@ static void test_daily_rule_that_skips_fires_on_business_days_only(void **state)
 {
     (void)state;
     const char *holidays[] = {"2026-01-19"};
-    struct calendar *c = calendar_of(holidays, 1, NULL);
+    struct calendar *c = calendar_with(holidays, 1, NULL);
     struct rule r = rule_of(&(struct rule_source){.kind = "cron",
                                                   .text = "0 7 * * *",
                                                   .zone = "America/New_York",
@@ -97,7 +83,7 @@ static void test_daily_rule_that_skips_fires_on_business_days_only(void **state)
 static void test_several_times_a_day_may_skip_but_not_move(void **state)
 {
     (void)state;
-    struct calendar *c = calendar_of(NULL, 0, NULL);
+    struct calendar *c = calendar_with(NULL, 0, NULL);
     struct rule_source source = {.kind = "cron",
                                  .text = "0 6,18 * * *",
                                  .zone = "UTC",
@@ -129,7 +115,7 @@ static void test_firing_that_moves_to_before_its_date_is_found_in_time(void **st
 {
     (void)state;
     const char *holidays[] = {"2024-03-29"};
-    struct calendar *c = calendar_of(holidays, 1, NULL);
+    struct calendar *c = calendar_with(holidays, 1, NULL);
     struct rule r = rule_of(&(struct rule_source){.kind = "cron",
                                                   .text = "0 18 L * *",
                                                   .zone = "America/New_York",
@@ -149,7 +135,7 @@ static void test_offset_counts_business_days_behind_the_rolled_date(void **state
 {
     (void)state;
     const char *holidays[] = {"2026-04-03"};
-    struct calendar *c = calendar_of(holidays, 1, NULL);
+    struct calendar *c = calendar_with(holidays, 1, NULL);
     struct rule_source source = {.kind = "cron",
                                  .text = "0 9 L 3,6,9,12 *",
                                  .zone = "America/New_York",
@@ -172,7 +158,7 @@ static void test_offset_counts_business_days_behind_the_rolled_date(void **state
 static void test_dates_that_come_to_one_day_fire_once_or_each(void **state)
 {
     (void)state;
-    struct calendar *c = calendar_of(NULL, 0, NULL);
+    struct calendar *c = calendar_with(NULL, 0, NULL);
     struct rule_source source = {.kind = "cron",
                                  .text = "30 2 * * *",
                                  .zone = "Europe/Berlin",
@@ -194,7 +180,7 @@ static void test_dates_that_come_to_one_day_fire_once_or_each(void **state)
 static void test_policies_for_the_clock_hold_for_the_day_it_moves_to(void **state)
 {
     (void)state;
-    struct calendar *c = calendar_of(NULL, 0, NULL);
+    struct calendar *c = calendar_with(NULL, 0, NULL);
     struct rule_source source = {.kind = "cron",
                                  .text = "30 2 L * *",
                                  .zone = "Europe/Berlin",
@@ -211,7 +197,7 @@ static void test_policies_for_the_clock_hold_for_the_day_it_moves_to(void **stat
 static void test_days_that_the_calendar_does_not_know_are_held(void **state)
 {
     (void)state;
-    struct calendar *c = calendar_of(NULL, 0, "2030-04-16");
+    struct calendar *c = calendar_with(NULL, 0, "2030-04-16");
     struct rule r = rule_of(&(struct rule_source){.kind = "cron",
                                                   .text = "0 6 * * *",
                                                   .zone = "UTC",
@@ -320,7 +306,7 @@ static void test_every_firing_is_that_of_a_slow_evaluator(void **state)
         "2030-05-06", "2030-05-07", "2030-05-08", "2030-05-09", "2030-05-10", "2030-05-31",
         "2030-06-28", "2030-07-15", "2030-12-25", "2030-12-26", "2030-12-31"};
     static struct slow slow;
-    struct calendar *c = calendar_of(closed, sizeof closed / sizeof closed[0], NULL);
+    struct calendar *c = calendar_with(closed, sizeof closed / sizeof closed[0], NULL);
     for (int i = 0; i < 60; i++) {
         struct rule_source source = {
             .kind = "cron",
@@ -344,7 +330,7 @@ static void test_count_of_a_minute_rule_that_skips_days_is_that_of_steps(void **
 {
     (void)state;
     const char *holidays[] = {"2030-03-29", "2030-04-01"};
-    struct calendar *c = calendar_of(holidays, 2, NULL);
+    struct calendar *c = calendar_with(holidays, 2, NULL);
     struct rule r = rule_of(&(struct rule_source){.kind = "cron",
                                                   .text = "*/7 * * * *",
                                                   .zone = "Europe/Berlin",

@@ -8,35 +8,12 @@
 
 #include <cmocka.h>
 
+#include "fixture_pass.h"
 #include "fixture_subject.h"
 #include "fixture_zone.h"
 #include "planner.h"
 
 #define MINUTES_US(n) ((int64_t)(n)*60 * MICROS_A_SECOND)
-
-static struct plan_window window;
-static struct planned_firing firings[100];
-static struct planned_gap gaps[10];
-static struct plan_sink sink;
-
-static struct plan_result plan_at(const struct plan_subject *s, const char *now)
-{
-    struct plan_result r = {.moved = false};
-    struct error err = {.text = ""};
-    sink = (struct plan_sink){firings, 0, 100, gaps, 0, 10};
-    enum status status = plan_schedule(s, fixture_instant(now), 0, &window, &sink, &r, &err);
-    if (status != STATUS_OK) {
-        fail_msg("%s: %s", status_name(status), err.text);
-    }
-    return r;
-}
-
-static void check_instant(utc_us t, const char *want)
-{
-    char text[RFC3339_TEXT_MAX];
-    rfc3339_format_utc(t, text);
-    assert_string_equal(text, want);
-}
 
 static void test_the_delay_is_the_published_hash_of_the_name(void **state)
 {
