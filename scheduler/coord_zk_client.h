@@ -98,8 +98,10 @@ struct zk_client_options {
 MUST_USE enum status zk_client_open(const struct zk_client_options *options,
                                     struct zk_client **ret_client, struct error *err);
 
-/* End the session if connected, and the library's threads. Every pending operation is answered
- * before it returns. Blocks: up to 4.5 s on a black-holed connection. NULL is fine. */
+/* End the session if connected, and the library's threads. A pending operation is answered once
+ * or never, and nothing comes after it returns: the library's completion thread may end while
+ * zookeeper_close still queues answers (seen in 3.8 and in its newest source), so who closes
+ * forgets what was pending. Blocks: up to 4.5 s on a black-holed connection. NULL is fine. */
 void zk_client_close(struct zk_client *client);
 
 enum zk_link zk_client_link(const struct zk_client *client);

@@ -1,24 +1,41 @@
 """Count the single tests in what a test runner wrote.
 
-Usage: tally.py cmocka|tap|pytest FILE
+Usage: tally.py cmocka|tap|pytest FILE [SECOND]
+       tally.py --again cmocka|pytest FILE
 
 Prints "PASSED FAILED SKIPPED", then a line for each test that did not pass. A program that crashed,
 ended early or ran no test counts as a failure. So does a skipped test, since whoever runs this has
 started the services; but one whose reason begins with CANNOT is counted as skipped: the kernel or the
 container forbids what it needs, which nothing here can install.
+
+SECOND is what those wrote that failed in FILE and ran again: it stands for them, and a test that
+failed in FILE only is named as unsteady. With --again: the programs, or the tests, that may run again
+since they failed; none if they are more than AGAIN_MAX, which is no accident of timing any more.
 """
 
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
+AGAIN_MAX = 3
 CANNOT = "this machine cannot "
 
 
-def cmocka(path):
+def cases(path, second):
+    """The test cases of a JUnit file by name; what ran a second time comes from there."""
+    found = {}
+    for file in filter(None, (path, second)):
+        latest = {}
+        for case in ElementTree.parse(file).iter("testcase"):
+            latest.setdefault((case.get("classname"), case.get("name")), []).append(case)
+        found.update(latest)
+    return [case for same in found.values() for case in same]
+
+
+def cmocka(path, second=None):
     """A JUnit file of ctest whose test cases are programs that print cmocka's messages."""
     passed, bad_ones = 0, []
-    for case in ElementTree.parse(path).iter("testcase"):
+    for case in cases(path, second):
         output = "".join(case.itertext())
         # The list that cmocka closes with names each again, without the time of its run.
         names = re.findall(r"\[ *(?:FAILED|SKIPPED) *\] ([a-z]\w+)", output)
@@ -33,7 +50,8 @@ def cmocka(path):
     return passed, bad_ones, []
 
 
-def tap(path):
+def tap(path, second=None):
+    assert second is None, "the SQL tests do not run again"
     with open(path, encoding="utf-8", errors="replace") as f:
         output = f.read()
     passed = len(re.findall(r"^ok \d(?!.*# SKIP)", output, re.M | re.I))
@@ -44,9 +62,9 @@ def tap(path):
     return passed, bad_ones, []
 
 
-def pytest(path):
+def pytest(path, second=None):
     passed, bad_ones, skipped = 0, [], []
-    for case in ElementTree.parse(path).iter("testcase"):
+    for case in cases(path, second):
         name = f"{case.get('classname')}::{case.get('name')}"
         trouble = next((e for e in case if e.tag in ("failure", "error", "skipped")), None)
         if trouble is None:
@@ -58,17 +76,40 @@ def pytest(path):
     return passed, bad_ones, skipped
 
 
-def main(kind, path):
+def again(kind, path):
+    """What to run again, by the name that its runner takes."""
+    bad_ones = KINDS[kind](path)[1]
+    if len(bad_ones) > AGAIN_MAX:
+        return []
+    if kind == "cmocka":
+        return list(dict.fromkeys(bad.split(": ")[0] for bad in bad_ones))
+    bad_names = {bad.split(": ")[0] for bad in bad_ones}
+    return [f"{case.get('classname').replace('.', '/')}.py::{case.get('name')}" for case in cases(path, None)
+            if f"{case.get('classname')}::{case.get('name')}" in bad_names]
+
+
+def print_tally(kind, path, second=None):
     try:
-        passed, bad_ones, skipped = {"cmocka": cmocka, "tap": tap, "pytest": pytest}[kind](path)
+        first = KINDS[kind](path)
+        passed, bad_ones, skipped = KINDS[kind](path, second) if second else first
     except (OSError, ElementTree.ParseError):
-        passed, bad_ones, skipped = 0, [f"{path} was not written"], []
+        unwritten = path if second is None else f"{path} or {second}"
+        first = passed, bad_ones, skipped = 0, [f"{unwritten} was not written"], []
+    still = {bad.split(": ")[0] for bad in bad_ones}
     print(passed, len(bad_ones), len(skipped))
     for line in bad_ones:
         print(f"failed: {line}")
+    for line in first[1]:
+        if line.split(": ")[0] not in still:
+            print(f"unsteady, passed when run again: {line}")
     for line in skipped:
         print(f"skipped: {line}")
 
 
+KINDS = {"cmocka": cmocka, "tap": tap, "pytest": pytest}
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if sys.argv[1] == "--again":
+        print(*again(*sys.argv[2:]), sep="\n")
+    else:
+        print_tally(*sys.argv[1:])

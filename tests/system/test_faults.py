@@ -103,10 +103,9 @@ def test_stopped_leader_wakes_to_find_its_late_write_refused_and_recorded(instal
     assert refused[0][0] == generation < refused[0][1]
     old.thaw()
 
-    installation.wait_until(
-        lambda: one(db, "SELECT count(*) FROM reports.leadership_event "
-                        "WHERE event = 'stepped_down' AND generation = %s", (generation,)),
-        30, "the old leader steps down")
+    # Its log, not the diary: that is written only if its connection outlived the stop.
+    installation.wait_until(lambda: re.findall(r"event=\"lifecycle\" .* to=(\w+) ", old.log_text())[-1:] == ["FOLLOWING"],
+                            30, "the old leader steps down and follows")
     assert installation.leader()[0] == "new"
     late = """SELECT count(*) FROM reports.occurrence o, reports.fence f
                WHERE f.scope = 'main' AND o.generation < f.generation AND o.planned_at > f.established_at"""
