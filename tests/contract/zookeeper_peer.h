@@ -5,7 +5,7 @@
 
 #include "contract.h"
 
-#define SOON_MS     10000
+#define SOON_MS     30000
 #define TICKETS_MAX 512
 #define GOT_MAX     1024
 #define PATH_MAX_   200

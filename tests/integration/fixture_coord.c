@@ -30,13 +30,14 @@ void test_root(char ret_root[64])
     (void)snprintf(ret_root, 64, "/rs-test/%s", id);
 }
 
-void member_try(struct member *m, const char *root, const char *servers, const char *digest_file)
+static void member_begin(struct member *m, const char *root, const char *servers,
+                         const char *digest_file, int64_t session_ms)
 {
     struct error err = {.text = ""};
     const struct coord_options options = {.servers =
                                               servers != NULL ? servers : test_environment("RS_ZK"),
                                           .root = root,
-                                          .session_ms = TEST_SESSION_MS,
+                                          .session_ms = session_ms,
                                           .tick_ms = TEST_TICK_MS,
                                           .margin_ms = TEST_MARGIN_MS,
                                           .name = "test",
@@ -51,9 +52,20 @@ void member_try(struct member *m, const char *root, const char *servers, const c
     }
 }
 
+void member_try(struct member *m, const char *root, const char *servers, const char *digest_file)
+{
+    member_begin(m, root, servers, digest_file, TEST_SESSION_MS);
+}
+
 void member_join(struct member *m, const char *root, const char *servers)
 {
     member_try(m, root, servers, NULL);
+    assert_true(expect_event(m, COORD_SESSION_UP, UP_MS));
+}
+
+void member_join_for_long(struct member *m, const char *root, const char *servers)
+{
+    member_begin(m, root, servers, NULL, LONG_SESSION_MS);
     assert_true(expect_event(m, COORD_SESSION_UP, UP_MS));
 }
 

@@ -9,7 +9,8 @@
 #include "coord_zk_client.h"
 
 #define TEST_SESSION_MS 3000
-#define TEST_TICK_MS    500 /* of the local stack's servers */
+#define LONG_SESSION_MS 10000 /* the longest for this tick: where none is to end by slowness */
+#define TEST_TICK_MS    500   /* of the local stack's servers */
 #define TEST_MARGIN_MS  500
 
 struct member {
@@ -24,6 +25,8 @@ void test_root(char ret_root[64]);
 
 /* Take part in scope "main" below root; servers NULL: RS_ZK. Connected and told so on return. */
 void member_join(struct member *m, const char *root, const char *servers);
+/* The same with a session of LONG_SESSION_MS. */
+void member_join_for_long(struct member *m, const char *root, const char *servers);
 /* The same with the identity in a file, and without waiting for the session. */
 void member_try(struct member *m, const char *root, const char *servers, const char *digest_file);
 /* End the session in order. */

@@ -19,6 +19,11 @@ void replica_places(const struct test_database *its_database, const char *root)
     usual_root = root;
 }
 
+static int64_t or_usual(int64_t ms, int64_t usual_ms)
+{
+    return ms != 0 ? ms : usual_ms;
+}
+
 void replica_start(struct replica *r, const char *name, const struct places *p)
 {
     struct error err = {.text = ""};
@@ -26,28 +31,28 @@ void replica_start(struct replica *r, const char *name, const struct places *p)
     const struct coord_options coord_options = {
         .servers = p->zookeeper != NULL ? p->zookeeper : test_environment("RS_ZK"),
         .root = p->root != NULL ? p->root : usual_root,
-        .session_ms = TEST_SESSION_MS,
+        .session_ms = or_usual(p->session_ms, LONG_SESSION_MS),
         .tick_ms = TEST_TICK_MS,
-        .margin_ms = TEST_MARGIN_MS,
+        .margin_ms = or_usual(p->margin_ms, TEST_MARGIN_MS),
         .name = name,
         .url = "",
         .urgent = r->urgent};
     assert_int_equal(coord_new(&coord_options, &r->coord, &err), STATUS_OK);
-    const struct scope_options options = {
-        .name = "main",
-        .member = name,
-        .coord = r->coord,
-        .conninfo = p->database != NULL ? p->database : database->scheduler,
-        .password_file = "",
-        .statement_ms = p->statement_ms != 0 ? p->statement_ms : 1000,
-        .connect_ms = 3000,
-        .establish_ms = 10000,
-        .unhealthy_ms = 2000,
-        .drain_ms = 200,
-        .batch_schedules = 1000,
-        .brokers = test_environment("RS_KAFKA"),
-        .topic = "rs-test-scope",
-        .relay_window = 100};
+    const struct scope_options options = {.name = "main",
+                                          .member = name,
+                                          .coord = r->coord,
+                                          .conninfo = p->database != NULL ? p->database
+                                                                          : database->scheduler,
+                                          .password_file = "",
+                                          .statement_ms = or_usual(p->statement_ms, 5000),
+                                          .connect_ms = 5000,
+                                          .establish_ms = 10000,
+                                          .unhealthy_ms = or_usual(p->unhealthy_ms, 15000),
+                                          .drain_ms = 200,
+                                          .batch_schedules = 1000,
+                                          .brokers = test_environment("RS_KAFKA"),
+                                          .topic = "rs-test-scope",
+                                          .relay_window = 100};
     assert_int_equal(scope_new(&options, &r->scope, &err), STATUS_OK);
     assert_int_equal(canceller_start(r->urgent, &r->scope, 1, &r->canceller, &err), STATUS_OK);
     assert_int_equal(coord_start(r->coord, &err), STATUS_OK);

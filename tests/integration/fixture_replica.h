@@ -22,7 +22,8 @@ void replica_places(const struct test_database *database, const char *root);
 
 struct places {
     const char *root, *zookeeper, *database; /* NULL: the usual one */
-    int64_t statement_ms;                    /* 0: the usual one */
+    /* 0: the usual ones, with which no leader goes because the machine is slow. */
+    int64_t statement_ms, unhealthy_ms, session_ms, margin_ms;
 };
 
 void replica_start(struct replica *r, const char *name, const struct places *p);

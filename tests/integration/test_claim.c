@@ -326,13 +326,13 @@ static void test_worker_declared_dead_begins_a_new_incarnation(void **state)
     test_worker_done(&w, false);
 }
 
-/* A lock stands for a database that does not answer: heartbeats fail until it is gone. */
+/* A lock stands for a database that does not answer. A quarter of the lease is left to say so. */
 static void test_job_whose_claim_cannot_be_renewed_is_killed_before_the_lease_ends(void **state)
 {
     (void)state;
     struct test_worker w;
     char id[UUID_TEXT_MAX];
-    test_run(db.connection, "UPDATE reports.installation SET claim_lease = '4 seconds'");
+    test_run(db.connection, "UPDATE reports.installation SET claim_lease = '8 seconds'");
     test_worker_prepare(&w, &db, settings);
     test_worker_start(&w, &db);
     copy_id(id, test_job(&db, "hangs", "cut-off"));

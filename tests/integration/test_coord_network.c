@@ -37,7 +37,7 @@ test_short_disconnection_suspends_and_a_quorum_write_resumes_the_same_session(vo
     struct member a;
     struct proxy *p = proxy_start(test_environment("RS_ZK"));
     test_root(root);
-    member_join(&a, root, proxy_address(p));
+    member_join_for_long(&a, root, proxy_address(p));
     enroll(&a, 1);
     assert_true(expect_rank(&a, 0, SOON_MS));
     proxy_cut(p);
@@ -174,7 +174,7 @@ static void test_create_whose_answer_was_lost_is_found_in_the_same_session(void 
     struct operator_link *o = operator_connect();
     test_root(root);
     (void)snprintf(parent, sizeof parent, "%s/scopes/main/candidates", root);
-    member_join(&a, root, proxy_address(p));
+    member_join_for_long(&a, root, proxy_address(p));
     /* Only a create names a node that is not there yet; what it reads before is answered. */
     proxy_deafen_at(p, "-n-");
     assert_int_equal(coord_enroll(a.coord, a.scope, 1), STATUS_OK);

@@ -67,11 +67,17 @@ static void look_ahead(struct leader *l, int count, const char *misfire)
     fail_msg("the moment before the instant was missed %d times", TRIES);
 }
 
-static void wait_for_the_instant(const char *and_more)
+/* Returns when the database's clock had come there. The leader takes it for reached a little later:
+ * it knows that clock as closely as its reading was quick. */
+static instant wait_for_the_instant(const struct leader *l, const char *and_more)
 {
     (void)fixture_sql("SELECT pg_sleep_until(min(next_fire_at) + interval '%s') FROM "
                       "reports.schedule_progress",
                       and_more);
+    instant reached = clock_now();
+    assert_true(instant_before(l->planning->due_at, instant_add_ms(reached, 30000)));
+    (void)poll(NULL, 0, instant_poll_timeout(reached, l->planning->due_at));
+    return reached;
 }
 
 /* Two steps at the instant, with nothing to be read any more; false: too late for what was read. */
@@ -83,8 +89,7 @@ static bool plans_what_was_read(struct leader *l)
     /* Who reads these now can plan nothing. */
     (void)fixture_sql("UPDATE reports.schedule_version SET rule = 'nonsense'");
     int64_t left = ms_until_the_instant();
-    wait_for_the_instant("0");
-    instant reached = clock_now();
+    instant reached = wait_for_the_instant(l, "0");
     for (unsigned steps = 0; steps < 2; steps++) {
         assert_int_equal(leader_step(l, false, &r), STATUS_OK);
         planned += r.planned;
@@ -137,7 +142,7 @@ static void test_an_edit_after_the_look_ahead_is_seen_before_the_firing(void **s
         }
     }
     assert_true(before);
-    wait_for_the_instant("0"); /* and its NOTIFY is lost */
+    (void)wait_for_the_instant(&l, "0"); /* and its NOTIFY is lost */
     assert_true(leader_step_until(&l, "SELECT count(*) FROM reports.schedule_change", "0", 30000));
     (void)leader_settle(&l);
     assert_string_equal(fixture_sql("SELECT string_agg(schedule, ' ') FROM reports.occurrence"),
@@ -152,7 +157,7 @@ static void test_a_schedule_that_moved_on_after_the_look_ahead_is_planned_as_it_
     look_ahead(&l, 2, "run_all");
     (void)fixture_sql("UPDATE reports.schedule_progress SET step = step + 1, next_fire_at = "
                       "next_fire_at + interval '1 day' WHERE schedule = 's1'");
-    wait_for_the_instant("0");
+    (void)wait_for_the_instant(&l, "0");
     (void)leader_settle(&l);
     assert_string_equal(fixture_sql("SELECT string_agg(schedule, ' ') FROM reports.occurrence"),
                         "s0");
@@ -165,7 +170,7 @@ test_a_firing_that_was_missed_after_the_look_ahead_follows_the_misfire_policy(vo
     (void)state;
     struct leader l;
     look_ahead(&l, 2, "skip");
-    wait_for_the_instant("1100 milliseconds");
+    (void)wait_for_the_instant(&l, "1100 milliseconds");
     (void)leader_settle(&l);
     assert_int_equal(fixture_count("SELECT count(*) FROM reports.occurrence"), 0);
     assert_int_equal(
@@ -181,7 +186,7 @@ static void test_a_hold_after_the_look_ahead_stops_the_firing(void **state)
     struct leader l;
     look_ahead(&l, 2, "run_all");
     (void)fixture_sql("INSERT INTO reports.hold (scope, reason) VALUES ('main', 'test')");
-    wait_for_the_instant("0");
+    (void)wait_for_the_instant(&l, "0");
     struct planning_result r;
     assert_int_equal(leader_step(&l, false, &r), STATUS_HELD);
     assert_int_equal(fixture_count("SELECT count(*) FROM reports.occurrence"), 0);

@@ -314,7 +314,7 @@ def wait_until(predicate, timeout, what, daemons=()):
         time.sleep(0.02)
 
 
-def away_from_the_half_hour(margin_s=40):
+def away_from_the_half_hour(margin_s=90):
     """For tests that count what was due up to now by the hour and the day: none begins just before another one
     does."""
     wait_until(lambda: time.time() % 1800 < 1800 - margin_s, margin_s + 5, "the next half hour has begun")

@@ -10,6 +10,7 @@ import time
 from proof import one
 
 CLAIM_LEASE_S = 4  # short, so that a dead worker's jobs come back within the test
+LONG_LEASE_S = 60  # where no worker dies: none may lose a job because the machine stood still for seconds
 
 SCHEDULES = """
     INSERT INTO reports.report (name, kind) VALUES ('nothing', 'noop');
@@ -38,7 +39,7 @@ def seconds(short, long):
 class Load:
     """Schedules that fire each second, some of them making a file, and workers to run them."""
 
-    def __init__(self, installation, ticks=5, files=2):
+    def __init__(self, installation, ticks=5, files=2, lease_s=CLAIM_LEASE_S):
         self.installation = installation
         self.db = installation.connect()
         script = installation.directory / "stamp.sh"
@@ -46,7 +47,7 @@ class Load:
         script.chmod(0o755)
         self.programs = [{"name": "stamp", "arguments": [str(script)]}]
         self.db.execute("UPDATE reports.installation SET claim_lease = make_interval(secs => %s), "
-                        "reap_grace = '1 second'", (CLAIM_LEASE_S,))
+                        "reap_grace = '1 second'", (lease_s,))
         self.db.execute(SCHEDULES % {"ticks": int(ticks), "files": int(files)})
 
     def start_worker(self, name, **settings):

@@ -15,9 +15,9 @@ import pytest
 import harness
 from proof import one
 
-LATE_S = 6     # a firing of the companion is durable by then, on a busy machine too; whoever waited for the bad row would wait longer
+LATE_S = 10    # a firing of the companion is durable by then, on a busy machine too; whoever waited for the bad row would wait longer
 DONE_S = 20    # and done, without its Kafka message by the pull path
-CLAIM_LEASE_S = 4
+CLAIM_LEASE_S = 60  # no worker dies here, and none may lose a job because the machine stood still
 
 COMPANION = """
     INSERT INTO reports.report (name, kind) VALUES ('nothing', 'noop');
@@ -62,7 +62,7 @@ class Place:
         self.db.execute("UPDATE reports.installation SET claim_lease = make_interval(secs => %s), "
                         "reap_grace = '1 second'", (CLAIM_LEASE_S,))
         self.db.execute(COMPANION)
-        i.start_scheduler()
+        i.start_scheduler(zookeeper_session_ms=harness.LONG_SESSION_MS)
         self.worker = i.start_worker(programs=programs, slots=8, kill_grace_ms=500, sweep_ms=1000)
         i.wait_until(lambda: one(self.db, "SELECT count(*) >= 2 FROM reports.v_job "
                                           "WHERE schedule = 'tick' AND state = 'succeeded'"),
@@ -185,7 +185,7 @@ def place(shared):
 # Rows that another session holds ----------------------------------------------------------------
 
 def each_second(place, name):
-    place.insert("schedule", name=name, report="nothing", kind="interval", rule="1 second", misfire="run_all")
+    place.insert("schedule", name=name, report="nothing", kind="interval", rule="1 second", misfire="run_all", misfire_max=1000)
     place.wait_until(lambda: place.one("SELECT count(*) FROM reports.occurrence WHERE schedule = %s", name),
                      5, f"{name} fires")
 
@@ -204,12 +204,13 @@ def the_companion_goes_on(place):
 def nothing_was_lost(place, name):
     place.wait_until(lambda: place.one("SELECT next_fire_at > clock_timestamp() FROM reports.schedule_progress "
                                        "WHERE schedule = %s", name), 5, f"{name} is planned up to now")
-    due = place.one("SELECT count(*) FROM reports.schedule s, reports.schedule_progress p, "
-                    "generate_series(s.anchor, p.last_fire_at, '1 second') t WHERE s.name = %s "
-                    "AND p.schedule = s.name AND t > (SELECT min(effective_from) FROM reports.schedule_version v "
-                    "WHERE v.schedule = s.name)", name)
-    assert place.one("SELECT count(*) FROM reports.occurrence o, reports.schedule_progress p "
-                     "WHERE o.schedule = %s AND p.schedule = o.schedule AND o.scheduled_for <= p.last_fire_at", name) == due
+    # In one look, as it goes on firing.
+    due, made = place.db.execute("""
+        SELECT (SELECT count(*) FROM generate_series(s.anchor, p.last_fire_at, '1 second') t
+                 WHERE t > (SELECT min(effective_from) FROM reports.schedule_version v WHERE v.schedule = s.name)),
+               (SELECT count(*) FROM reports.occurrence o WHERE o.schedule = s.name AND o.scheduled_for <= p.last_fire_at)
+          FROM reports.schedule s JOIN reports.schedule_progress p ON p.schedule = s.name WHERE s.name = %s""", (name,)).fetchone()
+    assert made == due
 
 
 @pytest.mark.parametrize("query", ["SELECT FROM reports.schedule WHERE name = 'held-def' FOR UPDATE",
@@ -305,7 +306,7 @@ def test_rule_that_only_our_parser_can_judge_has_its_problem_within_a_second_or_
         return
     begun = time.monotonic()
     problem = place.problem(name)
-    assert time.monotonic() - begun < 10, "by notification: the slow look comes each 30 s"
+    assert time.monotonic() - begun < 20, "by notification: the slow look comes each 30 s"
     assert text in problem.lower(), problem
 
 

@@ -15,7 +15,6 @@ from harness import LONG_SESSION_MS, SESSION_MS
 from proof import check_everything, one
 
 CLOSED, FAILED, SETTINGS, NOTHING, LIVES = range(5)
-FAST_S = LONG_SESSION_MS / 1000 - 1.5  # the lease of a session that is left alone ends later, on however busy a machine
 
 
 def session_file(installation, name):
@@ -54,11 +53,11 @@ def test_session_of_a_killed_leader_is_closed_and_the_next_leads_at_once(install
     wait_follows(installation, new)
     password = fields(session_file(installation, "one"))["password"]
     old.kill()
-    killed = time.monotonic()
     status, said = old.clean_up()
+    # One that had expired by then would have been over already: so the next one leads by this.
     assert (status, 'event="dead session closed"' in said) == (CLOSED, True), said
     member, _ = wait_leader(installation, generation, 10)
-    assert member == "two" and time.monotonic() - killed < FAST_S
+    assert member == "two"
     assert not session_file(installation, "one").exists()
     # Neither the text nor the bytes of the secret are anywhere to be read.
     for text in (said, old.log_text(), new.log_text()):
@@ -78,8 +77,11 @@ def test_session_of_a_process_that_lives_is_not_closed(installation, state):
     assert time.monotonic() - began < 20, "the wait for its end is bounded"
     if state == "stopped":
         daemon.thaw()
-    # The same session, the same activation.
-    assert installation.leader()[1] == generation and "session given up" not in daemon.log_text()
+    # On a busy machine it may have stood still for longer than its session lasts.
+    if state == "runs" or time.monotonic() - began < LONG_SESSION_MS / 1000 - 1:
+        # The same session, the same activation; it may be a moment until it knows that.
+        installation.wait_until(lambda: (installation.leader() or (None, 0))[1] == generation, 10, "it leads as before")
+        assert "session given up" not in daemon.log_text()
     assert daemon.stop() == 0
 
 
@@ -105,8 +107,10 @@ def test_file_says_the_new_session_after_the_old_one_was_lost(installation):
                             "it has another session, and says so")
     second = fields(session_file(installation, "one"))["session"]
     daemon.kill()
+    killed = time.monotonic()
     status, said = daemon.clean_up()
-    assert (status, f"id={second}" in said) == (CLOSED, True), said
+    over = time.monotonic() - killed > SESSION_MS / 2000  # a busy machine: it may have expired, and is told so
+    assert (status in ((CLOSED, NOTHING) if over else (CLOSED,)), f"id={second}" in said) == (True, True), said
 
 
 def test_session_that_has_expired_meanwhile_is_over_already(installation):
@@ -124,11 +128,9 @@ def test_next_start_closes_what_a_killed_predecessor_left(installation):
     daemon = start_scheduler(installation)
     _, generation = installation.wait_until(installation.leader, 30, "it leads")
     daemon.kill()
-    killed = time.monotonic()
     daemon.start()
     wait_leader(installation, generation, 20)
-    assert time.monotonic() - killed < FAST_S
-    assert 'event="session of a killed predecessor closed"' in daemon.log_text()
+    assert 'event="session of a killed predecessor closed"' in daemon.log_text()  # before it could expire, or it would not say so
     assert daemon.stop() == 0
 
 
@@ -218,10 +220,13 @@ def test_session_is_closed_although_one_zookeeper_server_does_not_answer(install
     try:
         installation.stack.fault(fault, follower(installation.stack))
         daemon.kill()
+        killed = time.monotonic()
         status, said = daemon.clean_up()
         if status == FAILED:  # its own bound is 6 s, too short for a busy machine perhaps: the file stays for another try
             status, said = daemon.clean_up()
-        assert status == CLOSED, said  # one that had expired by then would have been over already
+        # One that had expired by then would have been over already.
+        late = time.monotonic() - killed > LONG_SESSION_MS / 2000
+        assert status == CLOSED or (late and status == NOTHING), said
     finally:
         installation.stack.heal()
 
@@ -279,11 +284,9 @@ def test_jobs_of_a_killed_worker_are_claimed_by_another_at_once(installation):
     other = start("two", pull_idle_ms=50000)
     installation.wait_until(lambda: "worker registered" in other.log_text(), 20, "the other is there")
     worker.kill()
-    killed = time.monotonic()
     status, said = worker.clean_up()
     assert (status, 'event="claims of the dead worker released"' in said, "jobs=1" in said) == (CLOSED, True, True), said
-    wait_state(installation, db, "a", "succeeded", 40)
-    assert time.monotonic() - killed < 40
+    wait_state(installation, db, "a", "succeeded", 40)  # the lease is 60 s, and the other one's own look 50 s
     assert attempts(db, "a") == [("lost",), ("succeeded",)]
     assert one(db, "SELECT state FROM reports.worker WHERE name = 'one'") == "dead"
     assert worker.clean_up()[0] == NOTHING

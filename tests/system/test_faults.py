@@ -11,8 +11,8 @@ from proof import check_artifacts, check_schedule, one
 
 EACH_SECOND = """
     INSERT INTO reports.report (name, kind) VALUES ('nothing', 'noop');
-    INSERT INTO reports.schedule (name, report, kind, rule, misfire)
-    VALUES ('tick', 'nothing', 'interval', '1 second', 'run_all')"""
+    INSERT INTO reports.schedule (name, report, kind, rule, misfire, misfire_max)
+    VALUES ('tick', 'nothing', 'interval', '1 second', 'run_all', 1000)"""
 
 ON_REQUEST = """
     INSERT INTO reports.report (name, kind, program, format) VALUES ('script', 'program', 'script', 'txt');

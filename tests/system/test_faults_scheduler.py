@@ -2,9 +2,10 @@
 ZooKeeper at all, an outbox beyond its bound, two signals."""
 
 import ctypes
+import datetime
 import os
+import re
 import signal
-import time
 
 import pytest
 
@@ -54,12 +55,12 @@ def test_leader_whose_database_is_a_black_hole_gives_up_and_the_other_goes_on(in
     load.start_worker("worker-1")
     load.wait_flowing()
     proxy.black_hole()
-    hole = time.monotonic()
+    hole = datetime.datetime.now(datetime.timezone.utc)
     successor, after = load.wait_for_leader(after=generation)
-    # The bound, the release that cannot be written either, the successor's start, and a busy machine: but
-    # not as long as it would be without the setting.
-    assert successor == "new" and time.monotonic() - hole < 15
-    assert "database_unhealthy" in old.log_text() and "is stuck" not in old.log_text()
+    assert successor == "new" and "is stuck" not in old.log_text()
+    # By the bound that was set, and a busy machine: it is 15 s otherwise. When the other leads is another matter.
+    gave_up = re.search(r"(?m)^time=(\S+)Z .* from=ACTIVE .*reason=database_unhealthy", old.log_text()).group(1)
+    assert (datetime.datetime.fromisoformat(gave_up + "+00:00") - hole).total_seconds() < 14
     load.wait_flowing()
     proxy.heal()
     assert installation.leader() == ("new", after)
@@ -99,7 +100,8 @@ def thread_of(pid, name):
 
 def test_leader_whose_scope_thread_stands_still_is_noticed_and_replaced(installation):
     load = Load(installation)
-    old = installation.start_scheduler("old", stuck_ms=12000)
+    # Its session must outlast the watchdog, however late that comes on a busy machine.
+    old = installation.start_scheduler("old", stuck_ms=12000, zookeeper_session_ms=LONG_SESSION_MS)
     _, generation = load.wait_for_leader()
     installation.start_scheduler("new")
     load.start_worker("worker-1")
@@ -176,14 +178,16 @@ def test_sigusr1_writes_the_state_of_each_scope_and_relay(installation):
     load.start_worker("worker-1")
     load.wait_flowing()
     leader.process.send_signal(signal.SIGUSR1)
-    load.wait_until(lambda: "producers_made=1" in leader.log_text(), 10, "the relay's counts are in the log")
-    assert " state=ACTIVE since_ms=" in leader.log_text() and "kafka=reachable" in leader.log_text()
+    load.wait_until(lambda: re.search(r"producers_made=[1-9]", leader.log_text()), 10, "the relay's counts are in the log")
+    # Whether Kafka can be reached just now: asked again until it is.
+    load.wait_until(lambda: leader.process.send_signal(signal.SIGUSR1) or " state=ACTIVE since_ms=" in leader.log_text()
+                    and "kafka=reachable" in leader.log_text(), 10, "the state of scope and Kafka are in the log")
 
 
 def test_second_signal_makes_a_scheduler_leave_at_once_and_its_place_falls_by_expiry(installation, proxy):
     load = Load(installation)
     through_proxy = installation.stack.conninfo(installation.database, "report_scheduler", proxy.port)
-    old = installation.start_scheduler("old", database=through_proxy)
+    old = installation.start_scheduler("old", database=through_proxy, stop_ms=60000)
     _, generation = load.wait_for_leader()
     installation.start_scheduler("new")
     load.start_worker("worker-1")
@@ -192,9 +196,7 @@ def test_second_signal_makes_a_scheduler_leave_at_once_and_its_place_falls_by_ex
     old.process.send_signal(signal.SIGTERM)
     load.wait_until(lambda: 'event="stopping" reason=SIGTERM' in old.log_text(), 10, "it is stopping")
     assert old.is_alive()
-    begun = time.monotonic()
-    assert old.stop() == 1
-    assert time.monotonic() - begun < 15, "stop_ms is 20 s"
+    assert old.stop(50) == 1, "stop_ms is 60 s"
     assert "left in haste" in old.log_text()
     installation.daemons.remove(old)  # ended otherwise than well, as it should
     successor, _ = load.wait_for_leader(after=generation, timeout=SESSION_MS / 1000 + 15)

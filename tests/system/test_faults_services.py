@@ -8,10 +8,12 @@ from datetime import timedelta
 
 import pytest
 
-from harness import SESSION_MS
+from harness import LONG_SESSION_MS, SESSION_MS
 from load import seconds, soaking, start
 from proof import check_everything, one
 
+# Where nothing is done to ZooKeeper the leader stays: also on a machine that stands still for seconds.
+STEADY = {"zookeeper_session_ms": LONG_SESSION_MS}
 PULL_S = 2 + 2  # a job without a message is pulled within twice pull_idle_ms; the rest is for a busy machine
 
 
@@ -27,7 +29,7 @@ def check_pulled(load, since, what):
 
 
 def test_kafka_away_costs_seconds_and_loses_nothing(installation, healing):
-    load = start(installation)
+    load = start(installation, settings=STEADY)
     leader = installation.leader()
     healing.fault("kill", "kafka")
     check_pulled(load, load.now(), "Kafka is away")
@@ -41,7 +43,7 @@ def test_kafka_away_costs_seconds_and_loses_nothing(installation, healing):
 
 
 def test_deleted_topic_costs_seconds_and_loses_nothing(installation, healing):
-    load = start(installation)
+    load = start(installation, settings=STEADY)
     leader = installation.leader()
     brokers = ("--brokers", installation.stack.kafka)
     installation.reportctl("topic", "delete", installation.topic, *brokers)
@@ -71,7 +73,7 @@ def test_zookeeper_without_majority_stops_planning_and_loses_nothing(installatio
 
 
 def test_killed_postgresql_is_found_again_by_all_and_nothing_is_lost(installation, healing):
-    load = start(installation, schedulers=2, settings={} if soaking() else {"database_unhealthy_ms": 60000})
+    load = start(installation, schedulers=2, settings={} if soaking() else {"database_unhealthy_ms": 60000, **STEADY})
     leader = installation.leader()
     healing.fault("kill", "pg")
     load.last(seconds(2, 30))

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from load import CLAIM_LEASE_S, Load, seconds
+from load import CLAIM_LEASE_S, LONG_LEASE_S, Load, seconds
 from proof import check_artifacts, check_everything, check_no_orphans, one
 
 ON_REQUEST = """
@@ -181,7 +181,7 @@ def test_claim_whose_answer_was_lost_is_adopted_and_run_once(installation, proxy
         programs=programs, pull_idle_ms=30000, database=installation.stack.conninfo(installation.database, "report_worker", proxy.port))
     installation.reportctl("trigger", "script", "--key", "warm")
     wait_state(installation, db, "warm", "succeeded")
-    installation.wait_until(lambda: counted(worker, "messages") == 1, 20, "its message is taken, too")
+    installation.wait_until(lambda: counted(worker, "messages") >= 1, 20, "its message is taken, too")
     # The claim by the id that a message brings; the pull is too slow to come before it.
     proxy.swallow(b"claim_ids")
     installation.reportctl("trigger", "script", "--key", "k")
@@ -249,7 +249,8 @@ def test_outcome_whose_answer_was_lost_is_sent_again_and_counts_once(installatio
     proxy.swallow(b"record_outcomes")
     installation.reportctl("trigger", "script", "--key", "k")
     wait_state(installation, db, "k", "succeeded")
-    installation.wait_until(lambda: counted(worker, "outcome_repeats") == 1, 20, "the repeat is counted")
+    # Once or more: it is repeated until it is answered.
+    installation.wait_until(lambda: counted(worker, "outcome_repeats") >= 1, 20, "the repeat is counted")
     assert db.execute("SELECT attempt, outcome FROM reports.job_attempt").fetchall() == [(1, "succeeded")]
     check_artifacts(installation, db)
     check_no_orphans(installation, db)
@@ -258,7 +259,7 @@ def test_outcome_whose_answer_was_lost_is_sent_again_and_counts_once(installatio
 # Stopping -----------------------------------------------------------------------------------------
 
 def test_worker_stopped_under_load_finishes_or_hands_back_and_the_rest_goes_on(installation):
-    load = Load(installation, ticks=20, files=4)
+    load = Load(installation, ticks=20, files=4, lease_s=LONG_LEASE_S)
     installation.start_scheduler()
     first = load.start_worker("first", drain_ms=60000)
     load.start_worker("second")

@@ -1,14 +1,13 @@
 """Planned handoff: leadership goes to whom the operator names, only when that one can take over, and
 whatever dies on the way nothing is lost, doubled or wedged.
 
-ZooKeeper session 4 s. Where something is killed "in the middle", the leader's release is held on its way
+ZooKeeper session 10 s, and 4 s where one is to be lost. Where something is killed "in the middle", the leader's release is held on its way
 to the database (proxy.py): its successor has confirmed, it has drained, and no longer plans.
 """
 
 import json
 import os
 import subprocess
-import time
 import uuid
 
 import pytest
@@ -27,10 +26,10 @@ PATIENCE = """
 
 class Line:
     """Three replicas in a known order: one leads, two and three follow. `leader_port`: one reaches its
-    database through a proxy. `session_ms`: long where somebody stands still and must not lose its place by it.
+    database through a proxy. `session_ms`: long, so that nobody loses its place by standing still, but where that is wanted.
     `patient`: the leader waits longer than its 3 s for the successor's word, which comes late on a busy machine."""
 
-    def __init__(self, installation, load, leader_port=None, session_ms=SESSION_MS, patient=True):
+    def __init__(self, installation, load, leader_port=None, session_ms=LONG_SESSION_MS, patient=True):
         self.installation = installation
         self.load = load
         self.daemons = {}
@@ -45,6 +44,7 @@ class Line:
                 load.wait_for_leader()
             else:
                 self.wait_order(*("one", "two", "three")[: len(self.daemons)])
+        installation.wait_until(self.three_ready, 30, "the two behind could take over")
 
     def order(self):
         """Who leads, and who stands behind, by what they say of themselves."""
@@ -96,7 +96,7 @@ def refusal(line, *words):
 
 
 def test_next_in_line_leads_and_the_gap_is_printed(installation, load):
-    line = Line(installation, load, session_ms=LONG_SESSION_MS)
+    line = Line(installation, load)
     load.wait_flowing()
     before = installation.leader()
     said = line.ask()
@@ -162,7 +162,7 @@ def test_of_two_handoffs_at_once_one_moves_and_the_other_says_why_not(installati
 
 
 def test_second_handoff_is_refused_while_the_first_waits_for_its_successor(installation, load):
-    line = Line(installation, load, session_ms=LONG_SESSION_MS, patient=False)
+    line = Line(installation, load, patient=False)
     leader = installation.leader()
     line.daemons["two"].freeze()
     try:
@@ -221,7 +221,7 @@ def test_successor_that_lost_its_database_is_refused_and_the_leader_stays(instal
 
 
 def test_frozen_successor_leaves_the_leader_where_it_is(installation, load):
-    line = Line(installation, load, session_ms=LONG_SESSION_MS, patient=False)
+    line = Line(installation, load, patient=False)
     leader = installation.leader()
     line.daemons["three"].freeze()
     try:
@@ -234,7 +234,7 @@ def test_frozen_successor_leaves_the_leader_where_it_is(installation, load):
 
 
 def test_frozen_candidate_ahead_of_the_successor_is_named_and_the_leader_stays(installation, load):
-    line = Line(installation, load, session_ms=LONG_SESSION_MS, patient=False)
+    line = Line(installation, load, patient=False)
     leader = installation.leader()
     line.daemons["two"].freeze()
     try:
@@ -247,18 +247,17 @@ def test_frozen_candidate_ahead_of_the_successor_is_named_and_the_leader_stays(i
 
 @pytest.mark.parametrize("fault", ["kill", "freeze"])
 def test_successor_lost_in_the_middle_wedges_nothing(installation, load, proxy, fault):
-    line = Line(installation, load, leader_port=proxy.port)
+    line = Line(installation, load, leader_port=proxy.port, session_ms=SESSION_MS)
     load.wait_flowing()
     generation = installation.leader()[1]
     proxy.hold(RELEASE)
     asked = line.ask_aside("--to", "three")
     installation.wait_until(proxy.caught.is_set, 10, "the leader releases")
     getattr(line.daemons["three"], fault)()
-    lost = time.monotonic()
     proxy.release()
     said = asked.communicate(timeout=90)[0]
     member, after = load.wait_for_leader(after=generation, timeout=SESSION_MS / 1000 + 10)
-    assert member in ("two", "one") and time.monotonic() - lost < SESSION_MS / 1000 + 30
+    assert member in ("two", "one")
     assert asked.returncode == REFUSED and f'member "three" did not take over; member "{member}" leads scope "main"' in said, said
     if fault == "kill":
         line.forget("three")
@@ -273,7 +272,7 @@ def test_successor_lost_in_the_middle_wedges_nothing(installation, load, proxy, 
 
 
 def test_leader_killed_in_the_middle_is_followed_by_the_one_that_was_named(installation, load, proxy):
-    line = Line(installation, load, leader_port=proxy.port)
+    line = Line(installation, load, leader_port=proxy.port, session_ms=SESSION_MS)
     load.wait_flowing()
     generation = installation.leader()[1]
     proxy.hold(RELEASE)

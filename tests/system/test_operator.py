@@ -8,6 +8,7 @@ import pytest
 import harness
 from ctl import Ctl
 from proof import one
+from test_terminal import on_terminal
 
 
 @pytest.fixture
@@ -20,7 +21,8 @@ def ctl(installation):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_command_that_is_cut_off_says_how_to_look_again(ctl, number):
-    process = ctl.start("trigger", "daily", "--key", "2020-04-12", "--wait", "60")
+    # Whoever runs this in the background may have it ignore SIGINT, and so would reportctl.
+    process = ctl.start("trigger", "daily", "--key", "2020-04-12", "--wait", "60", prefix=("env", "--default-signal"))
     harness.wait_until(lambda: one(ctl.db, "SELECT count(*) FROM reports.request") == 1, harness.PATIENCE_S, "it is asked", [])
     process.send_signal(number)
     out, errors = process.communicate(timeout=harness.PATIENCE_S)
@@ -37,6 +39,19 @@ def test_a_command_under_nohup_is_not_cut_off_by_a_hangup(ctl):
     ctl.db.execute("UPDATE reports.request SET state = 'done', answer = 'made', answered_at = now()")
     out, errors = process.communicate(timeout=harness.PATIENCE_S)
     assert process.returncode == 0 and "made" in out + errors, out + errors
+
+
+def test_who_waits_for_a_handoff_is_told_what_the_leader_waits_for(ctl, installation):
+    asked = "00000000-0000-4000-8000-000000000001"
+    ctl.db.execute("INSERT INTO reports.request (id, kind, scope, subject, deadline) VALUES (%s, 'handoff', 'main', 'main', now() + interval '1 hour')", (asked,))
+    ctl.db.execute("INSERT INTO reports.handoff (request, scope, incarnation, generation, member, successor, begun_at)"
+                   " VALUES (%s, 'main', 1, 1, 'left', 'right', now())", (asked,))
+    waits = 'member "left" leads on, and waits for member "right" to be ready'
+    assert [r["answer"] for r in ctl.json("requests")] == [waits]
+    lines = on_terminal(installation, "handoff", "main", "--request-id", asked, "--wait", 1, ends=(4,))
+    assert lines[0] == f"reportctl: {waits}" and len([x for x in lines if x == lines[0]]) == 1, lines
+    ctl.db.execute("UPDATE reports.handoff SET left_at = now()")
+    assert 'and member "right" does not lead yet' in ctl.json("requests")[0]["answer"]
 
 
 def test_a_hold_that_is_lifted_names_those_that_stand_all_the_same(ctl):
@@ -62,8 +77,9 @@ def test_a_hold_of_a_guard_is_shown_by_its_name(ctl):
 
 
 def test_releasing_a_rewound_database_says_how_much_it_shows_and_what_the_policy_is(ctl):
-    ctl.db.execute("INSERT INTO reports.schedule (name, report, kind, rule, misfire) SELECT 's' || n, 'r', 'cron', '30 6 * * *',"
-                   " CASE n WHEN 1 THEN 'skip' END FROM generate_series(1, 22) n")
+    ctl.db.execute("INSERT INTO reports.schedule (name, report, kind, rule, misfire) SELECT 's' || n, 'r', 'cron',"
+                   " CASE n WHEN 2 THEN '* * * * *' ELSE '30 6 * * *' END, CASE n WHEN 1 THEN 'skip' END FROM generate_series(1, 22) n")
+    ctl.db.execute("UPDATE reports.schedule_version SET effective_from = now() - interval '1 day'")
     ctl.db.execute("INSERT INTO reports.schedule_progress (schedule, scope, version, switched_at, next_fire_at, next_nominal,"
                    " next_offset_s, key_form) SELECT 's' || n, 'main', 1, now(), now() - make_interval(mins => 100 - n), now(), 0,"
                    " CASE n WHEN 2 THEN 'minute' ELSE 'date' END FROM generate_series(1, 22) n")
@@ -81,6 +97,8 @@ def test_releasing_a_rewound_database_says_how_much_it_shows_and_what_the_policy
     assert title == "PLANNED AGAIN, AS THE MISFIRE POLICY SAYS: 20 OF 22 SCHEDULES"
     rows = lines[lines.index(title) + 2:]
     assert [x.split()[-1] for x in rows[:3]] == ["skip", "run_latest", "run_all"]
+    assert 98 <= int(rows[1].split()[-2]) <= 108, "each minute since 98 minutes, and while this test has run"
+    assert int(rows[2].split()[-2]) in (0, 1), "06:30 may be among them"
     assert any(x.split() == ["queued", "1", "s1:2030-04-12", "s1:2030-04-12"] for x in lines), result.stdout
 
 

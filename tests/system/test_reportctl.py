@@ -490,7 +490,7 @@ def test_a_trigger_without_a_leader_expires_and_says_so(ctl):
     # Until then it is no longer waited for, and is shown as what it will be.
     assert ctl.json("requests", "--state", "pending") == []
     expired, = ctl.json("requests", "--state", "expired")
-    assert expired["answer"] == "no leader carried it out before its deadline"
+    assert expired["answer"] == "no leader carried it out before its deadline; ask again with a fresh request id"
     status = ctl.json("status")
     assert [s["requests_waiting"] for s in status["scopes"]] == [0]
     assert "requests" not in {p["kind"] for p in status["problems"]}

@@ -123,7 +123,7 @@ def test_a_wait_that_ends_before_the_deadline_says_how_to_ask_again(ctl):
 def test_a_schedule_that_somebody_holds_locked_names_the_session_and_stops_no_other(led):
     user = led.installation.connect()
     user.execute("BEGIN; SELECT FROM reports.schedule WHERE name = 'sales' FOR UPDATE")
-    asking = led.start("pause", "sales", "--wait", "3")
+    asking = led.start("pause", "sales", "--wait", "10")  # long enough for the leader to have tried
     # By SQL: it may have expired before reportctl had looked.
     wait_until(lambda: led.db.execute("SELECT 1 FROM reports.request WHERE kind = 'pause'").fetchone(), 10, "the request is there")
     assert led.ok("trigger", "stuck", "--key", "k1").startswith("occurrence stuck:k1 made; job ")

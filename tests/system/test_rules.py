@@ -86,17 +86,51 @@ def test_an_announced_edit_is_foretold_from_when_it_begins(ctl):
     assert [at for at, _ in foretold(ctl, "daily", 5)] == ["2198-12-30T06:00:00Z", "2198-12-31T06:00:00Z", "2199-01-01T06:00:00Z"]
 
 
+def words(ctl, name):
+    return [(r["about"], r["text"]) for r in ctl.json("schedule", name)["rule_in_words"]]
+
+
 def test_a_cron_rule_is_shown_in_words_with_what_the_clocks_do_to_it(ctl):
     insert(ctl, "early", "cron", "30 2 * * *", time_zone="Europe/Berlin")
-    rows = ctl.json("schedule", "early")["rule_in_words"]
-    assert rows[0] == {"about": "rule", "text": "at 02:30 every day"}
-    assert [r["about"] for r in rows[1:]] == ["clock", "note", "note"]
-    assert all("the clock of Europe/Berlin" in r["text"] for r in rows[2:])
+    rows = words(ctl, "early")
+    assert rows[0] == ("rule", "at 02:30 every day, by the clock of Europe/Berlin")
+    assert [about for about, _ in rows[1:]] == ["clock", "note", "note"]
+    assert all("the clock of Europe/Berlin" in text for _, text in rows[2:])
     explained = ctl.ok("next", "early", "--count", "2", "--explain").splitlines()
-    assert explained[2:4] == ["", "At 02:30 every day."] and explained[5].startswith("Note: on ")
+    assert explained[2:4] == ["", "At 02:30 every day, by the clock of Europe/Berlin."] and explained[5].startswith("Note: on ")
     assert explained[:2] == ctl.ok("next", "early", "--count", "2").splitlines()
     insert(ctl, "imported", "cron", "0 30 6 ? * L", dialect="quartz", time_zone="UTC")
-    assert [(r["about"], r["text"]) for r in ctl.json("schedule", "imported")["rule_in_words"]] == [
-        ("rule", "at 06:30 on Saturday"), ("std", "30 6 * * 6")]
-    insert(ctl, "often", "interval", "15 minutes")
-    assert ctl.json("schedule", "often")["rule_in_words"] == []
+    assert words(ctl, "imported") == [("rule", "at 06:30 on Saturday, by the clock of UTC"), ("std", "30 6 * * 6")]
+
+
+def test_rules_of_all_kinds_are_shown_in_words_with_what_surrounds_them(ctl):
+    ctl.db.execute("INSERT INTO reports.calendar (name) VALUES ('works')")
+    insert(ctl, "often", "interval", "15 minutes", anchor="2199-01-01Z", ends_at="2199-01-01 01:00Z")
+    assert words(ctl, "often") == [
+        ("rule", "every 15 minutes, counted from 2199-01-01T00:00:00Z, whatever the clocks do; its dates are those of UTC"),
+        ("bounds", "nothing fires from 2199-01-01T01:00:00Z on"),
+        ("note", "it fires 4 times in the 24 hours from 2199-01-01T00:00:00+00:00 on"),
+        ("note", "it ends: its last firing is that of 2199-01-01T00:45:00+00:00")]
+    insert(ctl, "fortnight", "rrule", "FREQ=WEEKLY;INTERVAL=2;BYDAY=MO", start_local="2199-01-07 08:00", jitter_s=3600,
+           calendar="works", nonbusiness="preceding")
+    rows = dict(words(ctl, "fortnight"))
+    assert list(rows) == ["rule", "days", "delay"]
+    assert rows["rule"].startswith("at 08:00 on Monday, every 2nd week counted from that of 2199-01-07")
+    assert rows["days"].startswith('a date that is no business day of calendar "works" moves to the business day before')
+    assert rows["delay"] == f"each firing is due {fnv1a('fortnight') % 3600} seconds later than the rule says (jitter_s)"
+    insert(ctl, "one", "once", "2199-04-12T06:00")
+    assert words(ctl, "one") == [("rule", "once, at 2199-04-12T06:00:00+00:00, by the clock of UTC")]
+    planned = ctl.json("plan", "fortnight", "--set", "rule=FREQ=WEEKLY;COUNT=2")
+    assert planned["rule_now"][0]["text"] == rows["rule"] and "2 times in all" in planned["rule_then"][0]["text"]
+    assert ["it ends" in r["text"] for r in planned["rule_then"] if r["about"] == "note"] == [True]
+
+
+def test_a_schedule_whose_every_date_is_left_out_says_so_wherever_it_is_looked_at(ctl):
+    ctl.db.execute("INSERT INTO reports.calendar (name) VALUES ('works')")
+    insert(ctl, "weekend", "cron", "0 6 * * SAT", calendar="works", nonbusiness="skip")
+    left_out = 'every date that it names is left out: none of them is a business day of calendar "works" (nonbusiness skip)'
+    done = ctl.run("next", "weekend")
+    assert (done.returncode, done.stdout) == (0, "") and left_out in done.stderr
+    assert any(about == "note" and left_out in text for about, text in words(ctl, "weekend"))
+    insert(ctl, "fine", "cron", "0 6 * * FRI", calendar="works", nonbusiness="skip")
+    assert "the calendar skips every date" in ctl.refused(2, "plan", "fine", "--set", "rule=0 6 * * SAT,SUN")

@@ -138,11 +138,15 @@ def test_reports_are_made_with_tls_and_secrets_everywhere_and_replicas_follow_ea
 
     line = wait_for_log(installation, stranger, "forbids node", "zookeeper_digest_file")
     assert installation.zookeeper_root in line
-    first, generation = installation.leader()
+    first, generation = installation.wait_until(installation.leader, 40, "somebody leads")
     assert first != "stranger"
     next(d for d in installation.daemons if d.name == first).kill()
-    installation.wait_until(lambda: (installation.leader() or (0, 0))[1] > generation, 40, "another one leads")
-    assert installation.leader()[0] not in (first, "stranger")
+
+    def newer():
+        leader = installation.leader()
+        return leader if leader and leader[1] > generation else None
+
+    assert installation.wait_until(newer, 40, "another one leads")[0] not in (first, "stranger")
     assert stranger.is_alive()
     for daemon in installation.daemons:
         if daemon.is_alive():
