@@ -59,7 +59,7 @@ def good():
     h.established = [(1, 7, 100, "one"), (1, 9, 200, "two"), (1, 9, 204, "two")]
     h.fence = (1, 9)
     h.rejections = [((1, 7, "o"), (1, 9), "plan_batch")]
-    h.requests, h.asked = [("r", "done", "k0", "m")], {"r": "k0"}
+    h.requests, h.asked = [("r", "done", "k0", "m", at(2), at(602))], {"r": ("k0", at(2))}
     h.probes = [((1, 7, "o"), "activated", "fenced")]
     h.messages = [{"job_id": j, "key": j, "generation": g} for j, g in (("a", "7"), ("b", "7"), ("d", "9"), ("m", "9"), ("a", "7"))]
     # The lease of a quorum write sent at 1000 ms ends at 1000 + 4000 - 500 - 500 - 1000 = 3000 ms.
@@ -75,6 +75,35 @@ def test_judge_finds_nothing_where_nothing_is_wrong():
 def occurrence(h, n, **changes):
     fields = ("schedule", "key", "job", "at", "cause", "incarnation", "generation", "xid")
     h.occurrences[n] = tuple(changes.get(f, v) for f, v in zip(fields, h.occurrences[n]))
+
+
+def asked_under_a_stepped_clock(h, key="k1", asked=1, requested=-3599, deadline=-2999, held=(-3600, 4), stepped=True):
+    """A request with ten minutes, asked while the database's clock was an hour behind and everything held for
+    four seconds. When the clock was right again, its time was over: the next leader told that."""
+    h.requests.append(("q", "expired", key, None, at(requested), at(deadline)))
+    h.asked["q"] = (key, at(asked))
+    h.holds.append((at(held[0]), at(held[1]), stepped))
+
+
+def test_judge_lets_a_request_expire_whose_time_ended_under_a_hold():
+    h = good()
+    asked_under_a_stepped_clock(h)
+    assert history.judge(h) == []
+
+
+def test_judge_lets_a_request_expire_whose_time_ended_under_an_operators_hold():
+    h = good()
+    asked_under_a_stepped_clock(h, asked=1, requested=1, deadline=3, held=(2, 4), stepped=False)
+    assert history.judge(h) == []
+
+
+@pytest.mark.parametrize("where", [
+    {"asked": -3599}, {"asked": -2400, "requested": -2400, "deadline": -1800}, {"deadline": 5}, {"requested": -4300, "deadline": -3700},
+    {"held": (-2000, 4)}, {"asked": 0, "requested": 0, "deadline": 3, "held": (-3600, 2), "stepped": False}], ids=str)
+def test_judge_blames_a_request_that_expired_outside_of_a_hold(where):
+    h = good()
+    asked_under_a_stepped_clock(h, **where)
+    assert "request lost" in {v.kind for v in history.judge(h)}
 
 
 PLANTED = {
@@ -94,7 +123,8 @@ PLANTED = {
     "no file": lambda h: h.files.clear(),
     "wrong file": lambda h: h.files.__setitem__("x/a.txt", b"2030-04-12T06:00:01Z of another\n"),
     "orphan file": lambda h: h.files.__setitem__("x/b.txt", b""),
-    "request lost": lambda h: h.asked.__setitem__("q", "k1"),
+    "request lost": lambda h: h.asked.__setitem__("q", ("k1", at(2))),
+    "carried out after its end": lambda h: asked_under_a_stepped_clock(h, key="k0"),
     "message of nothing": lambda h: h.messages.append({"job_id": "y", "key": "y", "generation": "9"}),
     "message of nobody": lambda h: h.messages.append({"job_id": "a", "key": "a", "generation": "8"}),
     "no messages": lambda h: h.messages.clear(),

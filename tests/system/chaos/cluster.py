@@ -4,6 +4,7 @@ Daemons end only when a nemesis ends them, who says so with `ending`; one that e
 """
 
 import contextlib
+import datetime
 import os
 import random
 import socket
@@ -71,7 +72,7 @@ class Cluster:
         self.ended = set()  # names of daemons that a nemesis has ended and nobody has started again
         self.stale = []  # authorities that were in force once: (incarnation, generation, owner)
         self.probes = []  # (authority, verdict) of writes made in their names
-        self.asked = {}  # request id -> occurrence key
+        self.asked = {}  # request id -> (occurrence key, when by our clock)
         base = 61000 + random.SystemRandom().randrange(300) * 10
         self.groups = {name: base + n for n, name in enumerate((*SCHEDULERS, *WORKERS))}
         self.packets = packets.PacketFilter(self.groups.values()) if packets.is_allowed() else None
@@ -211,13 +212,13 @@ class Cluster:
 
     def ask(self):
         """An operator's request, sent twice; what became of it is looked at in the end."""
-        request, key = str(uuid.uuid4()), f"k{len(self.asked)}"
+        request, key, now = str(uuid.uuid4()), f"k{len(self.asked)}", datetime.datetime.now(datetime.timezone.utc)
         try:
             for _ in range(2):
                 self.rows("SELECT * FROM reports.ask(%s, 'trigger', 'asked', %s, interval '10 minutes')", (request, key))
         except psycopg.Error:
             return
-        self.asked[request] = key
+        self.asked[request] = key, now
 
     def recover(self, timeout=RECOVERY_S):
         """Wait until somebody who lives leads, and has planned all that was due until now; seconds that took."""

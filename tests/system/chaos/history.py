@@ -18,6 +18,7 @@ import zoneinfo
 UTC = datetime.timezone.utc
 BEAT_MOST_MS = 1000
 SAME_MOMENT_NS = 5_000_000  # `at` is read just before the lease is
+SAME_CLOCK = datetime.timedelta(seconds=30)  # between our asking and the database's noting it; steps are an hour
 
 
 @dataclasses.dataclass
@@ -40,8 +41,9 @@ class History:
     established: list = dataclasses.field(default_factory=list)  # (incarnation, generation, xid, member), in order
     rejections: list = dataclasses.field(default_factory=list)  # ((incarnation, generation, owner), (stored incarnation, generation), operation)
     fence: tuple = None  # (incarnation, generation)
-    requests: list = dataclasses.field(default_factory=list)  # (id, state, key, job)
-    asked: dict = dataclasses.field(default_factory=dict)  # request id -> key
+    requests: list = dataclasses.field(default_factory=list)  # (id, state, key, job, requested_at, deadline), by the database's clock
+    asked: dict = dataclasses.field(default_factory=dict)  # request id -> (key, when by our clock)
+    holds: list = dataclasses.field(default_factory=list)  # (since, lifted_at, whether for a stepped clock), on all that is planned
     probes: list = dataclasses.field(default_factory=list)  # ((incarnation, generation, owner), operation, verdict)
     messages: list = dataclasses.field(default_factory=list)  # dictionaries
     logs: dict = dataclasses.field(default_factory=dict)  # member -> text, of schedulers
@@ -72,7 +74,9 @@ def collect(db, artifacts, history):
     history.rejections = [((i, g, o), (si, sg), operation) for i, g, o, si, sg, operation in rows(
         "SELECT incarnation, generation, owner::text, stored_incarnation, stored_generation, operation FROM reports.fence_rejection")]
     history.fence = db.execute("SELECT incarnation, generation FROM reports.fence WHERE scope = 'main'").fetchone()
-    history.requests = rows("SELECT id::text, state, argument, job_id::text FROM reports.request WHERE kind = 'trigger'")
+    history.requests = rows("SELECT id::text, state, argument, job_id::text, requested_at, deadline FROM reports.request WHERE kind = 'trigger'")
+    history.holds = rows("SELECT since, coalesce(lifted_at, clock_timestamp()), cause = 'clock_hold' FROM reports.hold "
+                         "WHERE queue IS NULL AND coalesce(scope, 'main') = 'main'")
     root = pathlib.Path(artifacts)
     history.files = {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
     return history
@@ -201,13 +205,25 @@ def _judge_artifacts(h):
         yield Violation("orphan file", path)
 
 
+def _ended_under_a_hold(h, asked_at, requested_at, deadline):
+    """Whether nobody could carry a request out when its time ended: under a hold a trigger waits, and the next
+    leader expires it (docs/operations.md, Holds). A hold for a stepped clock begins by that clock. So does the
+    time of who asked by it, which is over when the clock is right again; for who asked before it tells nothing."""
+    by_wrong_clock = abs(requested_at - asked_at) > SAME_CLOCK
+    return any(since <= deadline <= lifted_at and stepped == by_wrong_clock for since, lifted_at, stepped in h.holds)
+
+
 def _judge_requests(h):
-    known = {request: (state, key, job) for request, state, key, job in h.requests}
+    known = {request: row for request, *row in h.requests}
     manual = collections.Counter(key for _, key, _, _, cause, *_ in h.occurrences if cause == "manual")
-    for request, key in h.asked.items():
+    for request, (key, asked_at) in h.asked.items():
         if request not in known and h.lost_commits:
             continue
-        state = known.get(request, (None,))[0]
+        state, _, _, *times = known.get(request, (None, None, None))
+        if state == "expired" and _ended_under_a_hold(h, asked_at, *times):
+            if manual[key] != 0:
+                yield Violation("carried out after its end", f"{request} ({key}) expired and made {manual[key]} occurrences")
+            continue
         if state != "done":
             yield Violation("request lost", f"{request} ({key}) is {state}")
         if manual[key] != 1:
