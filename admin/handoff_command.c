@@ -15,12 +15,7 @@ static const char handoff_sql[] =
     " r.requested_by, r.requested_at, r.deadline, r.answered_at, r.generation,"
     " r.state = 'pending' AND r.deadline + make_interval(secs => $2) < clock_timestamp()"
     " AS \"lapsed-\","
-    " CASE WHEN r.state <> 'pending' THEN NULL WHEN h.left_at IS NOT NULL THEN format('member "
-    "\"%s\" was told to go %s s ago, and member"
-    " \"%s\" does not lead yet', h.member, extract(epoch FROM clock_timestamp() -"
-    " h.left_at)::integer, h.successor)"
-    " WHEN h.begun_at IS NOT NULL THEN format('member \"%s\" leads on, and waits for member \"%s\""
-    " to be ready', h.member, h.successor) END AS \"progress-\""
+    " reports.handoff_progress(r.id) AS \"progress-\""
     " FROM reports.v_request r JOIN reports.handoff h ON h.request = r.id WHERE r.id = $1";
 
 enum exit_code handoff_command(struct invocation *in)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ask.h"
+#include "due_count.h"
 #include "known_names.h"
 #include "list_command.h"
 #include "session.h"
@@ -128,6 +129,7 @@ static enum exit_code show_what_may_repeat(struct session *s, const char *id)
                        table_rows(sections[1].table),
                        table_value(sections[1].table, 0, "schedules"));
         sections[1].title = title;
+        code = due_count_add(s, &sections[1].table);
     }
     if (code == EXIT_DONE) {
         session_print(s, sections, sizeof sections / sizeof sections[0]);

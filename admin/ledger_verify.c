@@ -7,6 +7,7 @@
 
 #define CHUNK_FIRINGS 50000
 #define SLICE_US      ((int64_t)SECONDS_A_DAY * MICROS_A_SECOND) /* of what the server checks */
+#define STRETCH_US    (100 * SLICE_US) /* in which there may be nothing to check */
 
 struct run {
     struct store *store;
@@ -180,19 +181,46 @@ static enum status pages_run(struct run *run)
     return s;
 }
 
-/* What needs no rule, a day at a time. */
-static enum status queries_run(struct run *run)
+static enum status slice_run(struct run *run, struct verify_span slice)
 {
     const struct ledger_verify_options *o = run->options;
     static const enum verify_query queries[] = {VERIFY_STRAYS, VERIFY_JOBS, VERIFY_ORPHANS};
     enum status s = STATUS_OK;
-    for (int64_t from = o->from.us; s == STATUS_OK && from < o->to.us; from += SLICE_US) {
-        struct verify_span span = {{from},
-                                   {o->to.us - from > SLICE_US ? from + SLICE_US : o->to.us}};
-        for (size_t i = 0; s == STATUS_OK && i < sizeof queries / sizeof queries[0]; i++) {
-            s = store_verify_query(run->store, queries[i], span, o->schedule, deadline_of(run),
-                                   run->sink, run->err);
+    for (size_t i = 0; s == STATUS_OK && i < sizeof queries / sizeof queries[0]; i++) {
+        s = store_verify_query(run->store, queries[i], slice, o->schedule, deadline_of(run),
+                               run->sink, run->err);
+    }
+    if (s == STATUS_OK && o->looked != NULL) {
+        o->looked(o->looked_context, slice.to);
+    }
+    return s;
+}
+
+static struct verify_span part_of(utc_us from, utc_us end, int64_t length)
+{
+    return (struct verify_span){from, {end.us - from.us > length ? from.us + length : end.us}};
+}
+
+/* What needs no rule, a day at a time; stretches of a long span without any record are passed over:
+ * a century is asked for easily. */
+static enum status queries_run(struct run *run)
+{
+    const struct ledger_verify_options *o = run->options;
+    bool is_long = o->to.us - o->from.us > STRETCH_US;
+    enum status s = STATUS_OK;
+    utc_us from = o->from;
+    while (s == STATUS_OK && from.us < o->to.us) {
+        struct verify_span stretch = part_of(from, o->to, STRETCH_US);
+        bool any = true;
+        if (is_long) {
+            s = store_verify_any(run->store, stretch, deadline_of(run), &any, run->err);
         }
+        while (s == STATUS_OK && any && from.us < stretch.to.us) {
+            struct verify_span slice = part_of(from, stretch.to, SLICE_US);
+            s = slice_run(run, slice);
+            from = slice.to;
+        }
+        from = stretch.to;
     }
     return s;
 }

@@ -15,6 +15,9 @@ struct ledger_verify_options {
     int64_t grace_us;         /* what is due since less is not overdue */
     int64_t statement_ms;     /* deadline of each statement */
     const char *tz_directory; /* NULL: the system's */
+    /* Told after each part of the records that was looked at, in order; NULL: nobody is. */
+    void (*looked)(void *context, utc_us until);
+    void *looked_context;
 };
 
 /* Findings go to the sink, without doubts, those of firings that follow one another as one; their

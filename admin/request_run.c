@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cell.h"
 #include "cut_off.h"
@@ -88,6 +89,18 @@ static void wait_ms(struct session *s, int64_t ms)
     (void)poll(&p, 1, (int)ms);
 }
 
+/* On a terminal who waits is told what for, each time that it is something else. */
+static void progress_tell(const struct session *s, struct request *r)
+{
+    const char *now = is_state(r, "pending") ? table_value(r->row, 0, "progress") : NULL;
+    size_t same = now != NULL ? strcspn(now, "0123456789") : 0; /* seconds are nothing new */
+    if (now != NULL && r->wait_s > 0 && isatty(fileno(s->in->errors)) == 1 &&
+        strncmp(r->told, now, same) != 0) {
+        (void)fprintf(s->in->errors, "reportctl: %s\n", now);
+        (void)snprintf(r->told, sizeof r->told, "%s", now);
+    }
+}
+
 /* One connection: ask (again), then look until it is answered or the time is over. */
 static enum status request_await(struct session *s, struct request *r, instant *until,
                                  struct error *err)
@@ -102,6 +115,9 @@ static enum status request_await(struct session *s, struct request *r, instant *
         s->deadline = call_deadline(s);
         if (status == STATUS_OK) {
             status = request_read(s, r, err);
+        }
+        if (status == STATUS_OK) {
+            progress_tell(s, r);
         }
         if (status != STATUS_OK || !is_state(r, "pending") || is_lapsed(r) || r->wait_s == 0 ||
             !instant_before(clock_now(), *until)) {

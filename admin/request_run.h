@@ -27,6 +27,7 @@ struct request {
     struct table *row;           /* one row: what is known of it. Owns: table_free */
     struct store_identity asked; /* whom; "" before the first connection has told */
     bool astray;                 /* a later connection led to somebody else */
+    char told[128];              /* of its progress, the last */
 };
 
 /* Ask, wait, print the answer. The session is open. Returns DONE (answered, or not waited for),

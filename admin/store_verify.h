@@ -68,4 +68,8 @@ MUST_USE enum status store_verify_query(struct store *store, enum verify_query q
                                         struct error *err);
 #define VERIFY_QUERY_LIMIT 1000
 
+/* Is there anything in a span that those look at? */
+MUST_USE enum status store_verify_any(struct store *store, struct verify_span span,
+                                      instant deadline, bool *ret_any, struct error *err);
+
 #endif

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cell.h"
 #include "civil.h"
@@ -14,6 +15,7 @@
 
 #define SPAN_DAYS  ((int64_t)31)
 #define UNVERIFIED EXIT_USAGE /* 2: it could not be checked */
+#define TELL_MS    5000       /* between two lines that say how far it is */
 
 struct verify {
     struct table *table;
@@ -191,13 +193,34 @@ static enum exit_code verify_print(struct session *s, struct verify *v,
     return v->wrong > 0 ? EXIT_FAILED : v->unchecked > 0 ? UNVERIFIED : EXIT_DONE;
 }
 
+struct progress {
+    FILE *to;
+    instant told;
+};
+
+/* On a terminal one that takes long says how far it is. */
+static void looked_tell(void *context, utc_us until)
+{
+    struct progress *p = context;
+    instant now = clock_now();
+    if (isatty(fileno(p->to)) == 1 && instant_ms_between(p->told, now) >= TELL_MS) {
+        char text[RFC3339_TEXT_MAX];
+        rfc3339_format(until, 0, text);
+        (void)fprintf(p->to, "reportctl: looked at the records until %s\n", text);
+        p->told = now;
+    }
+}
+
 static enum exit_code verify_run(struct session *s)
 {
     struct ledger_verify_options o;
     struct error err = {0};
     struct verify v = {.table = table_new(), .max = (size_t)command_int(s->in, "--limit")};
     struct ledger_sink sink = {.add = finding_add, .context = &v};
+    struct progress progress = {s->in->errors, clock_now()};
     enum exit_code code = options_make(s, &o);
+    o.looked = looked_tell;
+    o.looked_context = &progress;
     if (code == EXIT_DONE && (v.table == NULL || !columns_make(v.table))) {
         code = command_fail(s->in, UNVERIFIED, "out of memory");
     }

@@ -405,6 +405,12 @@ static enum status held_refuse(const struct firing *f, struct error *err)
 {
     char key[KEY_MAX_BYTES];
     key_format(KEY_DATE, f, key);
+    if (f->closed) {
+        return error_set(err, STATUS_INVALID,
+                         "its calendar has no business day within %d days of %s; correct its "
+                         "weekend or its days, and it goes on",
+                         CALENDAR_CLOSED_MAX, key);
+    }
     return error_set(err, STATUS_INVALID,
                      "its calendar does not know the days around %s and says hold; import newer "
                      "data (reportctl calendar import NAME --replace), and it goes on",

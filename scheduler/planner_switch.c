@@ -5,6 +5,7 @@
 
 /* Two zones show dates that are at most this far apart. */
 #define ZONES_APART_US ((int64_t)3 * SECONDS_A_DAY * MICROS_A_SECOND)
+#define KEPT_MAX       4000 /* firings looked at: as many minutes as two zones can be apart */
 
 static int64_t date_of(struct local_time t)
 {
@@ -53,6 +54,37 @@ static bool joins_the_last(const struct rule *r, const struct firing *f)
            !calendar_is_business_day(r->calendar, date_of(f->nominal));
 }
 
+/* Dates from `f` on would have to come before what has run. Where only the calendar may be at fault
+ * the next edit goes on behind them; another rule can still be taken back. */
+static enum status passed_over_tell(const struct plan_edit *e, struct firing f,
+                                    struct plan_switch *w, struct error *err)
+{
+    char first[KEY_MAX_BYTES];
+    char last[KEY_MAX_BYTES];
+    int count = 0;
+    key_format(KEY_DATE, &f, first);
+    for (; f.found && f.at.us <= e->last_fire_at.us; count++) {
+        key_format(KEY_DATE, &f, last);
+        f = rule_next_within(e->rule, f.at, bounds_of(e));
+    }
+    bool moves = e->rule->calendar != NULL;
+    if (moves) {
+        w->behind = f;
+    }
+    const char *rule = moves ? "the new rule or calendar" : "the new rule";
+    const char *ways =
+        moves ? "; to have them and go on: edit the schedule, then reportctl backfill" : "";
+    return count == 1
+               ? error_set(err, STATUS_INVALID,
+                           "%s passes over %s, which was still to come; make a new schedule for "
+                           "it, or make the edit after that date has fired%s",
+                           rule, first, ways)
+               : error_set(err, STATUS_INVALID,
+                           "%s passes over %d dates from %s to %s, which were still to come; make "
+                           "a new schedule for it, or make the edit after they have fired%s",
+                           rule, count, first, last, ways);
+}
+
 /* Its time is past: it is due at once, unless it would have to come before what was planned. */
 static enum status date_keep(const struct plan_edit *e, struct plan_switch *w, struct error *err)
 {
@@ -68,19 +100,64 @@ static enum status date_keep(const struct plan_edit *e, struct plan_switch *w, s
         return STATUS_OK;
     }
     if (f.at.us <= e->last_fire_at.us) {
-        char key[KEY_MAX_BYTES];
-        key_format(KEY_DATE, &f, key);
-        return error_set(
-            err, STATUS_INVALID,
-            "the new rule%s passes over %s, which was still to come; make a new "
-            "schedule for it, or make the edit after that date has fired%s",
-            e->rule->calendar == NULL ? "" : " or calendar", key,
-            e->rule->calendar == NULL
-                ? ""
-                : "; to have it and go on: edit the schedule, then reportctl backfill");
+        return passed_over_tell(e, f, w, err);
     }
     w->switched_at = f.at;
     w->next = f;
+    return STATUS_OK;
+}
+
+/* The same for finer keys, behind what has run: a firing that was still to come, and whose local
+ * time an edit of the zone or of what becomes of gaps and overlaps has put into the past. */
+static void time_keep(const struct plan_edit *e, struct plan_switch *w)
+{
+    utc_us from = kept_from(e);
+    from = e->last_fire_at.us > from.us ? e->last_fire_at : from;
+    struct firing f = rule_next_within(e->rule, from, bounds_of(e));
+    for (int n = 0; n < KEPT_MAX && f.found && f.at.us < e->effective_from.us; n++) {
+        if (f.nominal.s >= e->next_nominal.s) {
+            w->switched_at = f.at;
+            w->next = f;
+            return;
+        }
+        f = rule_next_within(e->rule, f.at, bounds_of(e));
+    }
+}
+
+/* Was the time that the rule names past when the edit was made, and one that the version before
+ * would not have fired? Then only the jitter makes it look as if it were to come. */
+static bool passed_before(const struct plan_edit *e, const struct plan_edit *edit,
+                          const struct plan_switch *w)
+{
+    int64_t unit = w->form == KEY_DATE ? SECONDS_A_DAY : 1;
+    return w->next.found && rule_plain_instant(e->rule, &w->next).us < edit->effective_from.us &&
+           floor_divide(w->next.nominal.s, unit) < floor_divide(e->next_nominal.s, unit);
+}
+
+/* A schedule that has not fired yet begins with the first time after it was written, whatever its
+ * jitter has come to since. */
+static void unborn_skip(const struct plan_edit *e, const struct plan_edit *edit,
+                        struct plan_switch *w)
+{
+    while (passed_before(e, edit, w)) {
+        w->switched_at = (utc_us){w->next.at.us + 1};
+        w->next = rule_next_within(e->rule, w->next.at, bounds_of(e));
+    }
+}
+
+/* The firings that the version before still owed, as far as the new rule has put them back. */
+static enum status owed_find(const struct plan_edit *e, const struct plan_edit *edit,
+                             struct plan_switch *w, struct error *err)
+{
+    if (utc_is_none(e->last_fire_at)) {
+        unborn_skip(e, edit, w);
+    }
+    if (w->form == KEY_DATE) {
+        return date_keep(e, w, err);
+    }
+    if (e->rule->kind != RULE_INTERVAL) {
+        time_keep(e, w);
+    }
     return STATUS_OK;
 }
 
@@ -103,6 +180,25 @@ static enum status form_find(const struct plan_edit *e, struct plan_switch *w, s
     /* While it is paused from the start on, its author may still try things. */
     w->has_form = e->has_form || !e->paused;
     w->form = e->has_form ? e->form : needed;
+    return STATUS_OK;
+}
+
+/* No firing is to come. Of a rule that has come to its end nobody needs to be told. */
+static enum status nothing_told(const struct plan_edit *e, utc_us base, struct error *err)
+{
+    if (e->once && utc_is_none(e->last_fire_at)) {
+        return error_set(err, STATUS_INVALID,
+                         "nothing will fire: the time was past when the schedule was written, or "
+                         "lies outside of starts_at and ends_at");
+    }
+    struct rule plain = *e->rule;
+    plain.calendar = NULL;
+    if (e->rule->calendar != NULL && !rule_next(e->rule, base).found &&
+        rule_next(&plain, base).found) {
+        return error_set(err, STATUS_INVALID,
+                         "nothing will fire: the calendar skips every date that the rule names; "
+                         "change nonbusiness, the rule or the calendar");
+    }
     return STATUS_OK;
 }
 
@@ -134,15 +230,14 @@ enum status plan_switch_find(const struct plan_edit *edit, struct plan_switch *r
     base = e->last_fire_at.us > base.us ? e->last_fire_at : base;
     w.next = rule_next_within(e->rule, base, bounds_of(e));
     w.next.found = w.next.found || w.next.held; /* planned when it is due: see pass_run */
-    if (w.form == KEY_DATE && e->has_next) {
-        s = date_keep(e, &w, err);
+    if (e->has_next) {
+        s = owed_find(e, edit, &w, err);
     }
-    if (s == STATUS_OK && !w.next.found && e->once && utc_is_none(e->last_fire_at)) {
-        s = error_set(err, STATUS_INVALID,
-                      "nothing will fire: the time was past when the schedule was written, or "
-                      "lies outside of starts_at and ends_at");
+    if (s == STATUS_OK && !w.next.found) {
+        s = nothing_told(e, base, err);
     }
     if (s != STATUS_OK) {
+        ret_switch->behind = w.behind;
         return s;
     }
     char key[KEY_MAX_BYTES];

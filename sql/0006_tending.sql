@@ -411,6 +411,9 @@ BEGIN
              ORDER BY run_after LIMIT 1000) j;
     held_back := held_back + (SELECT count(*) FROM (SELECT FROM reports.job WHERE scope = p_scope AND state = 'waiting' LIMIT 1000) j);
     SELECT count(*) INTO running FROM reports.job WHERE state = 'running' AND scope = p_scope;
+    IF reports.calendar_catch_up(p_scope) THEN
+        next_release := least(next_release, database_now + interval '1 second'); -- so that the leader looks again then
+    END IF;
 END
 $$;
 COMMENT ON FUNCTION reports.tend(text, bigint, bigint, uuid, integer, timestamptz, timestamptz, uuid) IS 'Sign of life, reaping of lapsed claims, release of what waits; says how much is held back. moved: the database does not know job p_known, and nothing was done.';

@@ -106,21 +106,22 @@ COMMENT ON FUNCTION reports.interval_keys(reports.schedule_version, text, timest
 -- The forms of keys are those of common/key.h, with the overlaps of common/nominal.c: change both sides.
 -- The same for a local time of the other kinds: two where both passes of an overlap run. Whether the rule names
 -- that time only the leader's parser could say; a time that it does not name is no firing that could come twice.
-CREATE FUNCTION reports.local_keys(p_version reports.schedule_version, p_form text, p_local timestamp) RETURNS text[]
+CREATE FUNCTION reports.local_keys(p_version reports.schedule_version, p_form text, p_local timestamp, p_exact boolean DEFAULT false) RETURNS text[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     key text := to_char(p_local, CASE p_form WHEN 'date' THEN 'YYYY-MM-DD' WHEN 'minute' THEN 'YYYY-MM-DD"T"HH24:MI' ELSE 'YYYY-MM-DD"T"HH24:MI:SS' END);
     -- A step from the first value may lack its * in Quartz.
     follows_clock boolean := p_version.kind = 'cron' AND array_to_string(reports.clock_fields(p_version.rule), ' ') ~ '(^| )[*/]';
     twice boolean := CASE p_version.dst_overlap WHEN 'auto' THEN follows_clock ELSE p_version.dst_overlap = 'both' END;
-    at_local timestamp := CASE WHEN p_form = 'date' THEN p_local::date + reports.time_of_day(p_version) ELSE p_local END;
+    at_local timestamp := CASE WHEN p_form = 'date' AND NOT p_exact THEN p_local::date + reports.time_of_day(p_version) ELSE p_local END;
     passes timestamptz[];
     -- Its instant, and so whether there are two, is that of the day to which the calendar moves it.
     moves boolean := p_version.calendar IS NOT NULL AND (p_version.nonbusiness NOT IN ('run', 'skip') OR p_version.business_day_offset <> 0);
 BEGIN
-    IF twice AND moves THEN
+    IF twice AND moves AND NOT p_exact THEN
         RETURN NULL;
     END IF;
+    twice := twice AND NOT moves; -- the planner lets dates that move fire once (moving_check in common/rule_calendar.c)
     IF twice AND at_local IS NULL AND reports.clock_goes_back(p_local::date, p_version.time_zone) THEN
         RETURN NULL;
     END IF;
@@ -132,7 +133,7 @@ BEGIN
     RETURN ARRAY[key];
 END
 $$;
-COMMENT ON FUNCTION reports.local_keys(reports.schedule_version, text, timestamp) IS 'The keys that a firing of a local time has; NULL: a date of which only the leader can tell whether there are two.';
+COMMENT ON FUNCTION reports.local_keys(reports.schedule_version, text, timestamp, boolean) IS 'The keys that a firing of a local time has; NULL: a date of which only the leader can tell whether there are two. p_exact: the time is that of a firing, not any of its date, and so it can be told.';
 
 -- A key that begins like a date is a firing's own to the byte, or none: with another spelling of it a firing would
 -- come twice, and with that of a firing still to come this one would be missing (I3). One that exists is no fault.
@@ -662,7 +663,15 @@ BEGIN
     ELSIF (SELECT f.activated_at <= p_asked.requested_at FROM reports.fence f WHERE f.scope = p_asked.scope) THEN
         RETURN 'not carried out before its deadline, although there was a leader: a row that it needs was held by another session, or there was too much to do; ask again with a fresh request id';
     END IF;
-    RETURN 'no leader carried it out before its deadline';
+    SELECT h.id, h.cause, h.reason INTO held FROM reports.hold h
+     WHERE h.queue IS NULL AND (h.scope IS NULL OR h.scope = p_asked.scope)
+       AND h.since <= p_asked.deadline AND coalesce(h.lifted_at, 'infinity') >= p_asked.requested_at
+     ORDER BY h.id DESC LIMIT 1;
+    IF FOUND THEN
+        RETURN format('not carried out before its deadline: hold %s stood (%s); ask again with a fresh request id',
+                      held.id, CASE held.cause WHEN 'operator' THEN held.reason ELSE held.cause END);
+    END IF;
+    RETURN 'no leader carried it out before its deadline; ask again with a fresh request id';
 END
 $$;
 COMMENT ON FUNCTION reports.why_expired(reports.request) IS 'What to tell of a request whose deadline has passed.';

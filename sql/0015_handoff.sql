@@ -289,6 +289,18 @@ END
 $$;
 COMMENT ON FUNCTION reports.carry_out_handoff(reports.request, bigint, bigint) IS 'Takes a handoff one step on: wait, leave, or its answer.';
 
+-- For who waits for it.
+CREATE FUNCTION reports.handoff_progress(p_request uuid) RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN h.left_at IS NOT NULL
+                THEN format('member "%s" was told to go %s s ago, and member "%s" does not lead yet', h.member,
+                            extract(epoch FROM clock_timestamp() - h.left_at)::integer, h.successor)
+                WHEN h.begun_at IS NOT NULL THEN format('member "%s" leads on, and waits for member "%s" to be ready', h.member, h.successor) END
+      FROM reports.handoff h JOIN reports.request r ON r.id = h.request AND r.state = 'pending' WHERE h.request = p_request
+$$;
+COMMENT ON FUNCTION reports.handoff_progress(uuid) IS 'How far a handoff that is not answered yet has come; NULL: the leader has not begun.';
+GRANT EXECUTE ON FUNCTION reports.handoff_progress(uuid) TO report_reader;
+
 GRANT EXECUTE ON FUNCTION reports.follow(text, bigint, bigint, text, text, integer, text, boolean, text), reports.rehearse(bigint, text) TO report_scheduler;
 GRANT SELECT ON reports.candidate, reports.handoff TO report_scheduler, report_worker, report_reader;
 

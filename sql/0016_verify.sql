@@ -214,6 +214,14 @@ SET enable_mergejoin = off AS $$
 $$;
 COMMENT ON FUNCTION reports.verify_orphans(timestamptz, timestamptz, text, integer) IS 'Jobs made in a span that no occurrence names; left: its key was run again by hand.';
 
+-- By the ledger's block ranges and the jobs' ids: an empty span costs next to nothing, however large the tables are.
+CREATE FUNCTION reports.verify_any(p_from timestamptz, p_to timestamptz) RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off AS $$
+    SELECT EXISTS (SELECT FROM reports.occurrence o WHERE o.scheduled_for >= p_from AND o.scheduled_for < p_to)
+        OR EXISTS (SELECT FROM reports.job j WHERE j.id >= reports.job_id_floor(p_from) AND j.id < reports.job_id_floor(p_to))
+$$;
+COMMENT ON FUNCTION reports.verify_any(timestamptz, timestamptz) IS 'Is there any occurrence due or job made in a span?';
+
 -- reportctl why ----------------------------------------------------------------------------------
 
 -- What led from one occurrence to its file, in order; `place` where times are equal.
@@ -306,7 +314,8 @@ GRANT EXECUTE ON FUNCTION
     reports.verify_keys(text[], text[], integer[], timestamptz[], boolean[]),
     reports.verify_strays(timestamptz, timestamptz, text, integer),
     reports.verify_jobs(timestamptz, timestamptz, text, integer),
-    reports.verify_orphans(timestamptz, timestamptz, text, integer)
+    reports.verify_orphans(timestamptz, timestamptz, text, integer),
+    reports.verify_any(timestamptz, timestamptz)
 TO report_reader;
 
 RESET ROLE;

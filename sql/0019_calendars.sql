@@ -297,23 +297,92 @@ GRANT EXECUTE ON FUNCTION reports.calendar_users(text[]) TO report_reader;
 
 -- Schedules follow: each gets a version with the calendar as it is now, and the leader takes that in like any edit, so
 -- what has an occurrence stays, and everything else is where the calendar puts it. Deferred: once for a transaction,
--- whatever it does to a calendar. A schedule whose edit is announced follows with that edit.
+-- whatever it does to a calendar. A schedule whose edit is announced follows with that edit. One whose row a session
+-- holds keeps nobody waiting (I12): it is written down, and the leader lets it follow once the row is free.
+CREATE TABLE reports.calendar_behind (
+    schedule reports.name PRIMARY KEY,
+    scope reports.name NOT NULL,
+    since timestamptz NOT NULL DEFAULT clock_timestamp(),
+    tried_at timestamptz,
+    why text
+);
+COMMENT ON TABLE reports.calendar_behind IS 'A schedule that still follows its calendar as it was, since its row was held when that changed.';
+COMMENT ON COLUMN reports.calendar_behind.schedule IS 'The schedule.';
+COMMENT ON COLUMN reports.calendar_behind.scope IS 'Whose leader lets it follow.';
+COMMENT ON COLUMN reports.calendar_behind.since IS 'When its calendar changed last.';
+COMMENT ON COLUMN reports.calendar_behind.tried_at IS 'When it was refused last; it is tried again a minute later.';
+COMMENT ON COLUMN reports.calendar_behind.why IS 'How it was refused; NULL: it was not.';
+
 CREATE FUNCTION reports.calendar_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    behind text;
 BEGIN
     PERFORM set_config('reports.asked_at', '', true);
     PERFORM set_config('reports.change_reason', format('calendar %s has changed', NEW.name), true);
     UPDATE reports.schedule s SET calendar_version = c.version
       FROM reports.calendar c
-     WHERE c.name = NEW.name AND s.calendar = c.name AND s.calendar_version IS DISTINCT FROM c.version
-       AND (s.effective_from <= clock_timestamp()) IS NOT FALSE;
+     WHERE c.name = NEW.name AND s.name = ANY (ARRAY(
+            SELECT x.name FROM reports.schedule x JOIN reports.calendar k ON k.name = x.calendar
+             WHERE x.calendar = NEW.name AND x.calendar_version IS DISTINCT FROM k.version
+               AND (x.effective_from <= clock_timestamp()) IS NOT FALSE
+               FOR NO KEY UPDATE OF x SKIP LOCKED));
     PERFORM set_config('reports.change_reason', '', true);
+    -- DO UPDATE, which holds the row until this change is committed: the leader must not settle it before.
+    WITH noted AS (
+        INSERT INTO reports.calendar_behind AS b (schedule, scope)
+        SELECT s.name, s.scope FROM reports.schedule s JOIN reports.calendar c ON c.name = s.calendar
+         WHERE c.name = NEW.name AND s.calendar_version IS DISTINCT FROM c.version AND (s.effective_from <= clock_timestamp()) IS NOT FALSE
+         ORDER BY s.name
+        ON CONFLICT (schedule) DO UPDATE SET since = clock_timestamp(), tried_at = NULL, why = NULL
+        RETURNING b.schedule
+    )
+    SELECT concat(min(n.schedule::text COLLATE "C"), CASE WHEN count(*) > 1 THEN format(' and %s more', count(*) - 1) END) INTO behind FROM noted n;
+    IF behind <> '' THEN
+        RAISE WARNING 'calendar "%" has changed; schedule % is held by another session and follows later', NEW.name, behind
+            USING HINT = 'Let that session commit, or end it; the leader does the rest. reportctl calendar check shows who is behind.';
+    END IF;
     RETURN NULL;
 END
 $$;
 COMMENT ON FUNCTION reports.calendar_follow() IS 'Trigger on calendar: gives the schedules that use it a new version, once for a transaction.';
 CREATE CONSTRAINT TRIGGER calendar_follow AFTER UPDATE ON reports.calendar DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION reports.calendar_follow();
+
+-- Part of tend. Waits for no row: what is held now is tried again in the next round.
+CREATE FUNCTION reports.calendar_catch_up(p_scope text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    b record;
+BEGIN
+    IF NOT EXISTS (SELECT FROM reports.calendar_behind x WHERE x.scope = p_scope) THEN
+        RETURN false;
+    END IF;
+    DELETE FROM reports.calendar_behind d WHERE d.schedule = ANY (ARRAY(
+        SELECT x.schedule FROM reports.calendar_behind x
+         WHERE x.scope = p_scope AND NOT EXISTS (SELECT FROM reports.schedule s WHERE s.name = x.schedule)
+           FOR UPDATE SKIP LOCKED));
+    PERFORM set_config('reports.asked_at', '', true);
+    FOR b IN SELECT s.name, s.calendar FROM reports.calendar_behind x JOIN reports.schedule s ON s.name = x.schedule
+              WHERE x.scope = p_scope AND (x.tried_at >= clock_timestamp() - interval '1 minute') IS NOT TRUE
+              ORDER BY x.tried_at NULLS FIRST, x.schedule LIMIT 100
+                FOR UPDATE OF x SKIP LOCKED FOR NO KEY UPDATE OF s SKIP LOCKED LOOP
+        BEGIN
+            PERFORM set_config('reports.change_reason', format('calendar %s has changed', b.calendar), true);
+            UPDATE reports.schedule s SET calendar_version = c.version
+              FROM reports.calendar c
+             WHERE s.name = b.name AND c.name = s.calendar AND s.calendar_version IS DISTINCT FROM c.version
+               AND (s.effective_from <= clock_timestamp()) IS NOT FALSE;
+            DELETE FROM reports.calendar_behind x WHERE x.schedule = b.name;
+        EXCEPTION WHEN OTHERS THEN
+            UPDATE reports.calendar_behind x SET tried_at = clock_timestamp(), why = left(SQLERRM, 500) WHERE x.schedule = b.name;
+        END;
+    END LOOP;
+    PERFORM set_config('reports.change_reason', '', true);
+    RETURN EXISTS (SELECT FROM reports.calendar_behind x WHERE x.scope = p_scope);
+END
+$$;
+COMMENT ON FUNCTION reports.calendar_catch_up(text) IS 'Lets schedules follow their calendar whose rows were held when it changed; true: some are still behind.';
 
 -- What a calendar is made of, itself and all parts below it, in one snapshot. what: calendar (day: valid_from; until:
 -- valid_through; word: beyond or, of a combination, combine), weekend, day (word: its kind), part (word: its name).
@@ -389,6 +458,14 @@ WITH finding (calendar, verdict, finding, detail, remedy) AS (
       FROM reports.v_calendar_day d JOIN reports.calendar c ON c.name = d.calendar
      WHERE d.day < c.valid_from OR d.day > c.valid_through
      GROUP BY d.calendar
+    UNION ALL
+    SELECT s.calendar, CASE WHEN b.why IS NULL THEN 'look' ELSE 'wrong' END, 'not_followed',
+           format('schedule "%s" still follows it as it was before %s: %s', s.name, date_trunc('second', b.since),
+                  coalesce(b.why, 'its row was held by another session')),
+           CASE WHEN b.why IS NULL THEN 'let that session commit, or end it; the leader then lets the schedule follow'
+                ELSE 'correct the schedule' END
+      FROM reports.calendar_behind b JOIN reports.schedule s ON s.name = b.schedule
+     WHERE s.calendar IS NOT NULL
 )
 SELECT f.calendar, f.verdict, f.finding, f.detail, f.remedy,
        (SELECT string_agg(CASE WHEN u.n <= 3 THEN u.name ELSE 'more' END, ', ' ORDER BY u.n)

@@ -108,7 +108,8 @@ BEGIN
          WHERE f.request = p_request
            AND f.occurrence_key <> ALL (CASE WHEN v.kind = 'interval'
                                              THEN reports.interval_keys(v, form, f.scheduled_for - make_interval(secs => v.jitter_s))
-                                             ELSE reports.local_keys(v, form, f.nominal_local) END)
+                                             ELSE coalesce(reports.local_keys(v, form, f.nominal_local),
+                                                           reports.local_keys(v, form, f.nominal_local, true)) END)
          ORDER BY f.occurrence_key LIMIT 1;
         IF FOUND THEN
             RAISE EXCEPTION 'key % is not that of a firing of version % of "%" at its time', quote_literal(wrong), p_version, p_schedule

@@ -16,6 +16,7 @@
 
 static char findings[16384];
 static struct ledger_counts counts;
+static int64_t parts;
 
 static void finding_note(void *context, const struct ledger_finding *f)
 {
@@ -27,6 +28,13 @@ static void finding_note(void *context, const struct ledger_finding *f)
                          (long long)f->firings, f->detail);
         *used += n > 0 ? (size_t)n : 0;
     }
+}
+
+static void part_note(void *context, utc_us until)
+{
+    (void)until;
+    int64_t *n = context;
+    ++*n;
 }
 
 const char *fixture_verify(int days)
@@ -52,7 +60,10 @@ const char *fixture_verify(int days)
         .to = {now.us + 1},
         .to_now = true,
         .statement_ms = STATEMENT_MS,
+        .looked = part_note,
+        .looked_context = &parts,
     };
+    parts = 0;
     enum status s = ledger_verify(store, &options, &sink, &err);
     store_close(store);
     if (s != STATUS_OK) {
@@ -65,4 +76,9 @@ const char *fixture_verify(int days)
 const struct ledger_counts *fixture_verified(void)
 {
     return &counts;
+}
+
+int64_t fixture_verified_parts(void)
+{
+    return parts;
 }

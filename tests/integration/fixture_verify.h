@@ -14,4 +14,7 @@ const char *fixture_verify(int days);
 struct ledger_counts;
 const struct ledger_counts *fixture_verified(void);
 
+/* In how many parts its records were looked at. */
+int64_t fixture_verified_parts(void);
+
 #endif

@@ -423,6 +423,24 @@ static void test_a_version_that_began_too_late_is_found(void **state)
     assert_non_null(strstr(found, "missing 2"));
 }
 
+/* 46 000 days, of which some weeks have records. */
+static void test_a_century_costs_what_its_records_cost_and_hides_nothing(void **state)
+{
+    (void)state;
+    ten_days();
+    (void)fixture_sql(
+        "INSERT INTO reports.occurrence (schedule, occurrence_key, scope, job_id, scheduled_for, "
+        "nominal_local, offset_s, business_date, window_end, cause, version, incarnation, "
+        "generation) SELECT 'daily', '1950-04-12', o.scope, gen_random_uuid(), '1950-04-12 06:00Z',"
+        " '1950-04-12 06:00', 0, '1950-04-12', '1950-04-12 06:00Z', 'schedule', 99, o.incarnation, "
+        "o.generation FROM reports.occurrence o LIMIT 1");
+    const char *found = fixture_verify(46000);
+    assert_non_null(strstr(found, "daily:1950-04-12 unnamed"));
+    assert_non_null(strstr(found, "daily:1950-04-12 job"));
+    assert_true(fixture_verified()->due >= 9);
+    assert_in_range(fixture_verified_parts(), 20, 400);
+}
+
 static void test_a_schedule_that_fires_each_second_is_read_in_slices(void **state)
 {
     (void)state;
@@ -475,6 +493,7 @@ int main(void)
             test_an_occurrence_that_was_deleted_and_run_again_by_hand_is_worth_a_look_only),
         cmocka_unit_test(test_progress_that_would_pass_something_over_is_found),
         cmocka_unit_test(test_a_version_that_began_too_late_is_found),
+        cmocka_unit_test(test_a_century_costs_what_its_records_cost_and_hides_nothing),
         cmocka_unit_test(test_a_schedule_that_fires_each_second_is_read_in_slices),
     };
     return fixture_plan_run("test_verify", tests, sizeof tests / sizeof tests[0], NULL);

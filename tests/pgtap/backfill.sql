@@ -110,6 +110,24 @@ UPDATE reports.schedule SET rule = '0 7 * * *' WHERE name = 'd';
 SELECT is(pg_temp.answer(21), 'ok schedule "d" was edited: its version 2 is in force, and the firings are those of version 1; ask again with a fresh request id', 'firings of a rule that is no longer in force are refused');
 SELECT is((SELECT state FROM reports.request WHERE id = pg_temp.id(21)), 'refused', '(which says so)');
 
+-- Whether a date has two firings only the time of the firing can tell here: it comes with it, and so has one spelling.
+INSERT INTO reports.schedule (name, scope, report, kind, rule, time_zone, start_local, dst_overlap)
+VALUES ('either', 'tap', 'nothing', 'rrule', 'FREQ=MONTHLY;BYDAY=-1SU;BYHOUR=2,5;BYSETPOS=1', 'Europe/Berlin', '2020-01-01 02:30', 'both');
+INSERT INTO reports.calendar (name) VALUES ('weekends');
+INSERT INTO reports.schedule (name, scope, report, kind, rule, time_zone, calendar, nonbusiness) VALUES ('moves', 'tap', 'nothing', 'cron', '*/60 6 * * *', 'Europe/Berlin', 'weekends', 'following');
+INSERT INTO reports.schedule_progress (schedule, scope, version, switched_at, key_form) VALUES ('either', 'tap', 1, now(), 'date'), ('moves', 'tap', 1, now(), 'date');
+CREATE FUNCTION pg_temp.spelt(p_n integer, p_schedule text, p_key text, p_nominal timestamp, p_offset_s integer) RETURNS text LANGUAGE sql
+AS $$ SELECT pg_temp.refusal(format('SELECT pg_temp.ask(%s, %L, %L)', p_n, p_schedule,
+                                    jsonb_build_array(jsonb_build_array(p_key, (p_nominal - make_interval(secs => p_offset_s)) AT TIME ZONE 'UTC', p_nominal, p_offset_s, p_nominal::date, NULL, p_nominal AT TIME ZONE 'UTC')))) $$;
+SELECT is(pg_temp.spelt(40, 'either', k, '2020-10-25 02:30', 7200), format('22023 key %L is not that of a firing of version 1 of "either" at its time (Use reportctl backfill, of the same release as the database.)', k), format('%s is refused where both passes fire', k))
+  FROM unnest('{2020-10-25,2020-10-25T02:30,2020-10-25+03:00,2020-10-25Z,2020-10-26,other}'::text[]) k;
+SELECT is(pg_temp.spelt(41, 'either', k, '2020-10-25 05:30', 3600), format('22023 key %L is not that of a firing of version 1 of "either" at its time (Use reportctl backfill, of the same release as the database.)', k), format('%s is refused where one does', k))
+  FROM unnest('{2020-10-25+01:00,2020-10-25+02:00}'::text[]) k;
+SELECT is(pg_temp.spelt(42, 'moves', '2020-10-25+01:00', '2020-10-25 06:00', 3600), '22023 key ''2020-10-25+01:00'' is not that of a firing of version 1 of "moves" at its time (Use reportctl backfill, of the same release as the database.)', 'nor has a date that moves an offset');
+SELECT is(pg_temp.spelt(43, 'either', '2020-10-25+02:00', '2020-10-25 02:30', 7200), 'not refused', 'the first pass is its own');
+SELECT is(pg_temp.spelt(44, 'either', '2020-10-25+01:00', '2020-10-25 02:30', 3600), 'not refused', 'so is the second');
+SELECT is(pg_temp.spelt(45, 'moves', '2020-10-25', '2020-10-25 06:00', 3600), 'not refused', 'and a date that moves');
+
 -- Retention takes the firings with the request, some in each round.
 UPDATE reports.request SET answered_at = answered_at - interval '100 days' WHERE id = pg_temp.id(1);
 SELECT is(reports.prune_requests('90 days', 2), 0, 'a round forgets firings first');

@@ -153,5 +153,32 @@ SELECT results_eq($$SELECT calendar, what, day, until, word, weekend_days, versi
                   $$VALUES ('over', 'calendar', NULL::date, NULL::date, 'union', 0, true), ('over', 'part', NULL, NULL, 'used', 0, false),
                            ('used', 'calendar', NULL, NULL, 'weekends_only', 1, true)$$, 'what a combination is made of, to be compiled');
 
+-- A calendar in use whose known days end within 60 days: said by name, with who uses it and what to do. Days are those of the database clock in UTC.
+CREATE FUNCTION pg_temp.today() RETURNS date LANGUAGE sql AS $$ SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date $$;
+CREATE FUNCTION pg_temp.ending() RETURNS text LANGUAGE sql AS $$
+    SELECT coalesce(string_agg(format('%s: %s | %s', subject, problem, remedy), E'\n' ORDER BY subject), 'none') FROM reports.v_problem WHERE kind = 'calendar'
+$$;
+CREATE FUNCTION pg_temp.days_left(p_scope text) RETURNS text LANGUAGE sql AS $$
+    SELECT coalesce(string_agg(label || ' ' || value, ', ' ORDER BY label), 'none') FROM reports.scope_figures(p_scope) WHERE figure = 'calendar_days_left'
+$$;
+DELETE FROM reports.calendar c WHERE NOT EXISTS (SELECT FROM reports.schedule s WHERE s.calendar IN (SELECT reports.calendar_users(ARRAY[c.name::text])))
+    AND NOT EXISTS (SELECT FROM reports.calendar_part p WHERE p.part = c.name OR p.calendar = c.name);
+SELECT is(pg_temp.ending() || ', ' || pg_temp.days_left('tap'), 'none, none', 'a calendar without an end needs nobody');
+UPDATE reports.calendar SET valid_through = pg_temp.today() + 61 WHERE name IN ('used', 'unused');
+SELECT is(pg_temp.ending() || ', ' || pg_temp.days_left('tap'), 'none, none', 'nor does one that is known for more than 60 days');
+UPDATE reports.calendar SET valid_through = pg_temp.today() + 60 WHERE name = 'used';
+SELECT is(pg_temp.ending(), format('used: its days are known through %s only, 60 days from now; beyond, only weekends count and holidays are missed; used by schedule announced, by-way, direct'
+          ' | import newer data: reportctl calendar import used FILE --replace; or, where no holidays are to come, write a later valid_through', pg_temp.today() + 60),
+          'one that is known for 60 days does, and so does one in a combination');
+SELECT is(pg_temp.days_left('tap') || ', ' || pg_temp.days_left('main'), 'used 60, none', 'and the scope that uses it counts the days');
+UPDATE reports.schedule SET ends_at = (pg_temp.today() + 61)::timestamp AT TIME ZONE 'UTC' WHERE name IN ('announced', 'by-way', 'direct');
+SELECT is(pg_temp.ending() || ', ' || pg_temp.days_left('tap'), 'none, none', 'schedules that end by then need no later days');
+UPDATE reports.schedule SET ends_at = NULL WHERE name = 'direct';
+UPDATE reports.calendar SET valid_through = pg_temp.today() - 1, beyond = 'hold' WHERE name = 'used';
+SELECT matches(pg_temp.ending(), format('^used: its days are known through %s only, and that is past; beyond, schedules wait with a problem; used by schedule announced, by-way, direct . import', pg_temp.today() - 1), 'one that has ended is told too, to whoever runs on');
+SELECT is(pg_temp.days_left('tap'), 'used -1', 'and counted below 0');
+INSERT INTO reports.schedule (name, scope, report, kind, rule, calendar) SELECT 'many' || n, 'tap', 'nothing', 'cron', '@daily', 'used' FROM generate_series(1, 5) n;
+SELECT matches(pg_temp.ending(), 'used by schedule announced, by-way, direct and more . import', 'of many schedules the first are named');
+
 SELECT * FROM finish();
 ROLLBACK;

@@ -81,7 +81,7 @@ SELECT is(pg_temp.step(3, 130), 'ok member "b" did not take over; member "e" lea
 SELECT is(pg_temp.request(3), 'refused: member "b" did not take over; member "e" leads scope "tap" with generation 130; generation 120 had ended by itself; member "c" did not release generation 120: it was killed, or lost its session', 'and says so');
 SELECT matches(pg_temp.step(4, 130), '^ok member "e" leads scope "tap" with generation 130; generation 120 had ended by itself', 'who wanted just another leader has one');
 SELECT matches(pg_temp.request(4), '^done: ', 'and that is done');
-SELECT is(pg_temp.step(5, 130), 'ok no leader carried it out before its deadline', 'one that is late is expired');
+SELECT is(pg_temp.step(5, 130), 'ok no leader carried it out before its deadline; ask again with a fresh request id', 'one that is late is expired');
 SELECT matches(pg_temp.request(5), '^expired: ', 'whoever leads');
 
 -- A successor that does not answer, or is kept from being next.

@@ -73,13 +73,18 @@ SELECT is(pg_temp.ask(5, p_schedule => 't'), 'pending ', '(asked too late)');
 UPDATE reports.request SET deadline = clock_timestamp() - interval '1 s' WHERE id = pg_temp.id(5);
 SELECT is(pg_temp.ask(6, p_schedule => 't'), 'pending ', '(asked in time)');
 SELECT is(pg_temp.pending(), '5 expired, 6', 'the leader sees what has expired');
-SELECT is(pg_temp.answer(5), 'ok no leader carried it out before its deadline', 'what has expired is answered as that');
-SELECT is(pg_temp.request(5), 'expired: no leader carried it out before its deadline (by 100)', 'and closed');
+SELECT is(pg_temp.answer(5), 'ok no leader carried it out before its deadline; ask again with a fresh request id', 'what has expired is answered as that');
+SELECT is(pg_temp.request(5), 'expired: no leader carried it out before its deadline; ask again with a fresh request id (by 100)', 'and closed');
 SELECT is(pg_temp.ask(7, p_schedule => 't'), 'pending ', '(asked too late)');
 UPDATE reports.request SET deadline = clock_timestamp() - interval '1 s' WHERE id = pg_temp.id(7);
-SELECT is(pg_temp.answer(7), 'ok no leader carried it out before its deadline', 'a request is not carried out after its deadline');
-SELECT is(pg_temp.request(7), 'expired: no leader carried it out before its deadline (by 100)', 'but closed as expired');
+SELECT is(pg_temp.answer(7), 'ok no leader carried it out before its deadline; ask again with a fresh request id', 'a request is not carried out after its deadline');
+SELECT is(pg_temp.request(7), 'expired: no leader carried it out before its deadline; ask again with a fresh request id (by 100)', 'but closed as expired');
 SELECT is_empty($$SELECT FROM reports.occurrence WHERE schedule = 't'$$, 'without an occurrence');
+INSERT INTO reports.hold (scope, reason, since) VALUES ('tap', 'a drill', clock_timestamp() - interval '1 minute');
+SELECT is(pg_temp.ask(7001, p_schedule => 't'), 'pending ', '(asked under a hold)');
+UPDATE reports.request SET deadline = clock_timestamp() - interval '1 s' WHERE id = pg_temp.id(7001);
+UPDATE reports.hold SET lifted_at = clock_timestamp() WHERE reason = 'a drill';
+SELECT matches(pg_temp.answer(7001), '^ok not carried out before its deadline: hold \d+ stood \(a drill\); ask again with a fresh request id$', 'that a hold stood is said');
 
 -- Hold.
 INSERT INTO reports.hold (scope, reason) VALUES ('tap', 'test');

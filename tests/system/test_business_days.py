@@ -1,8 +1,11 @@
 """Schedules with a calendar, seen from outside: what is foretold is what a leader plans, and it follows the calendar at once."""
 
+import datetime
+
 import psycopg
 import pytest
 
+import harness
 from ctl import Ctl
 
 
@@ -58,6 +61,11 @@ def test_days_that_are_skipped_make_nothing_and_unknown_days_are_held(ctl):
     ctl.db.execute("INSERT INTO reports.calendar (name, weekend_days, valid_through, beyond) VALUES ('ended', '{}', current_date - 3, 'hold')")
     insert(ctl, "often", "* * * * * *", calendar="each-day", nonbusiness="skip")
     insert(ctl, "held", "* * * * * *", calendar="ended", nonbusiness="skip")
+    ctl.db.execute("INSERT INTO reports.calendar (name) VALUES ('closed')")
+    ctl.db.execute("INSERT INTO reports.calendar_day (calendar, day) SELECT 'closed', current_date + i FROM generate_series(-2, 800) i")
+    insert(ctl, "nowhere", "@daily", calendar="closed", nonbusiness="following")
+    done = ctl.run("next", "nowhere")
+    assert 'calendar "closed" has no business day within 366 days of ' in done.stderr and "hold" not in done.stderr
     ctl.installation.start_scheduler()
     wait = ctl.installation.wait_until
     count = "SELECT count(*) FROM reports.occurrence WHERE schedule = %s"
@@ -85,3 +93,27 @@ def test_schedule_that_is_written_while_its_calendar_changes_follows_the_change(
     changing.execute("COMMIT")
     insert(ctl, "early", "@daily", calendar="works")
     assert ctl.db.execute("SELECT s.calendar_version = c.version FROM reports.schedule s JOIN reports.calendar c ON c.name = s.calendar").fetchone()[0]
+
+
+def test_a_date_that_would_come_before_what_has_run_is_had_by_the_way_out_that_its_problem_names(ctl):
+    harness.away_from_the_half_hour()
+    ctl.db.execute("INSERT INTO reports.calendar (name, weekend_days) VALUES ('works', '{}')")
+    insert(ctl, "ahead", "0 0 * * *", calendar="works", business_day_offset=-2)
+    ctl.db.execute("UPDATE reports.schedule_version SET effective_from = current_date - interval '36 hours'")
+    today = datetime.datetime.now(datetime.timezone.utc).date()
+    lost, then = (str(today + datetime.timedelta(days=n)) for n in (3, 4))
+    ctl.installation.start_scheduler()
+    wait = ctl.installation.wait_until
+    keys = "SELECT array_agg(occurrence_key ORDER BY occurrence_key) FROM reports.occurrence"
+    have = [str(today + datetime.timedelta(days=n)) for n in (1, 2)]
+    wait(lambda: ctl.db.execute(keys).fetchone()[0] == have and progress(ctl, "ahead")[1] == lost, 30, "two have run, the next is to come")
+    # Two business days before it is today now, whose firing has run.
+    ctl.db.execute("INSERT INTO reports.calendar_day (calendar, day) VALUES ('works', current_date + 2)")
+    wait(lambda: progress(ctl, "ahead")[2], 30, "that is a problem")
+    assert f"passes over {lost}, which was still to come" in progress(ctl, "ahead")[2]
+    assert "edit the schedule, then reportctl backfill" in progress(ctl, "ahead")[2]
+    ctl.db.execute("UPDATE reports.schedule SET description = 'goes on' WHERE name = 'ahead'")
+    wait(lambda: progress(ctl, "ahead")[1:] == (then, None), 30, "it goes on")
+    assert "1 made" in ctl.ok("backfill", "ahead", "--from", lost, "--to", lost)
+    assert ctl.db.execute(keys).fetchone()[0] == [*have, lost]
+    ctl.ok("verify")

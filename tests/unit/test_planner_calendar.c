@@ -118,6 +118,9 @@ static void test_a_business_day_that_would_come_before_what_has_run_is_told_by_n
     assert_int_equal(switch_of(&s, &w, &err), STATUS_INVALID);
     assert_non_null(strstr(err.text, "passes over 2030-10-25, which was still to come"));
     assert_non_null(strstr(err.text, "reportctl backfill"));
+    assert_false(w.next.found);
+    assert_true(w.behind.found);
+    assert_int_equal(w.behind.nominal.s, utc_seconds(fixture_instant("2030-10-28T06:00:00Z")));
 }
 
 static void test_a_new_holiday_that_moves_to_a_day_which_has_run_joins_it(void **state)
@@ -138,6 +141,37 @@ static void test_a_new_holiday_that_moves_to_a_day_which_has_run_joins_it(void *
     assert_true(w.next.at.us == fixture_instant("2030-04-16T06:00:00Z").us);
 }
 
+static enum status never(const char *rule, const char *last, enum roll_convention nonbusiness,
+                         struct plan_switch *ret, struct error *err)
+{
+    const struct story s = {
+        .rule = rule,
+        .nonbusiness = nonbusiness,
+        .first_closed = "2030-04-15",
+        .last_closed = "2030-04-15",
+        .at = "2030-05-01T12:00:00Z",
+        .last = last,
+        .last_nominal = last,
+        .next = "2030-05-04T06:00:00Z",
+    };
+    return switch_of(&s, ret, err);
+}
+
+static void test_a_schedule_whose_every_date_is_skipped_is_told(void **state)
+{
+    (void)state;
+    struct plan_switch w;
+    struct error err = {.text = ""};
+    assert_int_equal(never("0 6 * * SAT", "2030-04-13T06:00:00Z", ROLL_SKIP, &w, &err),
+                     STATUS_INVALID);
+    assert_non_null(strstr(err.text, "the calendar skips every date"));
+    assert_non_null(strstr(err.text, "nonbusiness"));
+    assert_false(w.next.found);
+    assert_int_equal(never("0 6 * * 5-6", "2030-04-13T06:00:00Z", ROLL_SKIP, &w, &err), STATUS_OK);
+    assert_int_equal(never("0 6 * * SAT", "2030-04-13T06:00:00Z", ROLL_FOLLOWING, &w, &err),
+                     STATUS_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +179,7 @@ int main(void)
         cmocka_unit_test(test_a_date_that_a_lifted_closure_leaves_behind_is_due_at_once),
         cmocka_unit_test(test_a_business_day_that_would_come_before_what_has_run_is_told_by_name),
         cmocka_unit_test(test_a_new_holiday_that_moves_to_a_day_which_has_run_joins_it),
+        cmocka_unit_test(test_a_schedule_whose_every_date_is_skipped_is_told),
     };
     return cmocka_run_group_tests(tests, fixture_zones_open, fixture_zones_close);
 }
