@@ -639,7 +639,7 @@ const struct command command_table[] = {
                        {.name = "--utc", .kind = PARAMETER_FLAG, .help = "print in UTC with Z."},
                        {.name = "--explain",
                         .kind = PARAMETER_FLAG,
-                        .help = "say below what a cron rule means, what changes of the clock do to "
+                        .help = "say below what the rule means, what changes of the clock do to "
                                 "it, and what is easily misread."}},
         .example = "reportctl next --cron '30 6 * * 1-5' --time-zone Europe/Berlin --after "
                    "2030-03-29T00:00:00Z --count 3",

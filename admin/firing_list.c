@@ -6,6 +6,7 @@
 #include "cell.h"
 #include "civil.h"
 #include "key.h"
+#include "rule_notes.h"
 #include "schedule_course.h"
 
 static bool columns_make(struct table *t)
@@ -54,39 +55,17 @@ static bool firings_add(struct wanted w, const struct preview_version *v, struct
     return true;
 }
 
-/* Why nothing comes after an instant: the end, the start, or the rule itself. */
+/* Why nothing comes after an instant: the end, the start, the calendar, or the rule itself. */
 static void nothing_explain(const struct due_row *row, const struct preview_version *v,
                             utc_us after, struct error *ret_why)
 {
-    const struct rule_bounds open = {.starts_at = UTC_NONE, .ends_at = UTC_NONE};
-    char at[RFC3339_TEXT_MAX];
-    struct firing next = rule_next_within(v->rule, after, open);
-    if (next.held) {
-        (void)error_set(ret_why, STATUS_NOT_FOUND,
-                        "no firing is to come: its calendar does not know further days and says "
-                        "hold; import newer data");
-    } else if (next.found) {
-        bool starts =
-            utc_is_none(v->bounds.ends_at) || v->bounds.starts_at.us >= v->bounds.ends_at.us;
-        utc_us bound = starts ? v->bounds.starts_at : v->bounds.ends_at;
-        if (utc_is_finite(bound)) {
-            rfc3339_format_utc(bound, at);
-        } else {
-            (void)snprintf(at, sizeof at, bound.us > 0 ? "infinity" : "-infinity");
-        }
-        bool past = bound.us <= after.us;
-        (void)error_set(ret_why, STATUS_NOT_FOUND, "no firing is to come: it %s (%s %s)",
-                        starts ? "never starts"
-                        : past ? "has ended"
-                               : "ends before the next one",
-                        starts ? "starts_at" : "ends_at", at);
-    } else if (v->once) {
-        (void)error_set(ret_why, STATUS_NOT_FOUND,
-                        "no firing is to come: it fires once, at %s (%s), which is past",
-                        row->rule.text, row->rule.time_zone);
-    } else {
-        (void)error_set(ret_why, STATUS_NOT_FOUND,
-                        "no firing is to come: its rule names no further time");
+    const struct rule_around around = {
+        .bounds = v->bounds,
+        .calendar = row->rule.calendar_name,
+    };
+    char why[NOTE_TEXT_MAX];
+    if (rule_nothing_explain(v->rule, &around, after, why)) {
+        (void)error_set(ret_why, STATUS_NOT_FOUND, "no firing is to come: %s", why);
     }
 }
 

@@ -1,14 +1,15 @@
-/* What the rule of a stored schedule says, for people: in words, with notes on what is easily
- * misread (cron_text.h, cron_notes.h). */
+/* What the rule of a stored schedule says, for people: in words, with what surrounds it, and with
+ * notes on what is easily misread (rule_text.h, rule_notes.h). */
 #ifndef RS_RULE_WORDS_H
 #define RS_RULE_WORDS_H
 
 #include "session.h"
 
-/* Rows of (about, text): `rule` in words, `std` (its text there, of another dialect), `clock` (what
- * becomes of its times when the clock changes) and any number of `note`, from the database's clock
- * on. No rows: the schedule is not there, of a kind without words, or its rule cannot be computed,
- * which firing_list.h tells. A failure has been reported. Owns: *ret_table, table_free. */
+/* Rows of (about, text): `rule` in words, `std` (its text there, of another dialect), `days` (what
+ * its calendar does), `bounds` (start and end), `delay` (jitter), `clock` (what becomes of its
+ * times when the clock changes) and any number of `note`, from the database's clock on. No rows:
+ * the schedule is not there, or its rule cannot be computed, which firing_list.h tells. A failure
+ * has been reported. Owns: *ret_table, table_free. */
 enum exit_code rule_words_make(struct session *s, const char *schedule, struct table **ret_table);
 
 /* The rows as sentences, one a line. */

@@ -153,8 +153,8 @@ static enum exit_code next_rrule(struct invocation *in)
     if (in->format_given) {
         return command_fail(in, EXIT_USAGE, "next --rrule has no -o: it prints one instant a line");
     }
-    if (command_flag(in, "--explain") || command_text(in, "--dialect") != NULL) {
-        return command_fail(in, EXIT_USAGE, "--explain and --dialect go with --cron");
+    if (command_text(in, "--dialect") != NULL) {
+        return command_fail(in, EXIT_USAGE, "--dialect goes with --cron");
     }
     struct next_rrule_arguments arguments = {
         .rrule = command_text(in, "--rrule"),
@@ -167,6 +167,7 @@ static enum exit_code next_rrule(struct invocation *in)
         .dst_gap = command_text(in, "--dst-gap"),
         .dst_overlap = command_text(in, "--dst-overlap"),
         .utc = command_flag(in, "--utc"),
+        .explain = command_flag(in, "--explain"),
     };
     return exit_code_of(next_command_rrule(&arguments, in->out, in->errors));
 }

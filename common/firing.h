@@ -34,8 +34,9 @@ struct firing {
     bool offset_in_key;        /* both passes of an overlap fire: the key needs the offset */
     bool utc_in_key;           /* interval: the key is the UTC instant, not a local time */
     /* Not found because the rule's calendar does not know the day of the next one: that is due at
-     * `at` unless it moves. */
-    bool held;
+     * `at` unless it moves. `closed`: and no data about later days would help, since there is no
+     * business day near. */
+    bool held, closed;
 };
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "cron.h"
 #include "next_command.h"
+#include "rule_notes.h"
 #include "zone_file.h"
 
 enum status next_require(const char *value, const char *option, const char *example,
@@ -103,4 +104,31 @@ int next_print(const struct next_request *request, FILE *out, FILE *err)
         return 1;
     }
     return 0;
+}
+
+/* `text` begins in lower case. */
+static void sentence_print(const char *before, const char *text, FILE *out)
+{
+    char first = text[0] >= 'a' && text[0] <= 'z' ? (char)(text[0] - 'a' + 'A') : text[0];
+    (void)fprintf(out, "%s%c%s.\n", before, before[0] == '\0' ? first : text[0], text + 1);
+}
+
+void next_explain(const struct rule *r, const char *std, utc_us from, FILE *out)
+{
+    const struct rule_around alone = {.bounds = {UTC_NONE, UTC_NONE}};
+    char text[RULE_PLAIN_MAX];
+    struct notes notes;
+    (void)fputc('\n', out);
+    for (int i = 0; i < RULE_SENTENCES; i++) {
+        if (rule_sentence_write(r, &alone, (enum rule_sentence)i, from, text)) {
+            sentence_print("", text, out);
+        }
+        if (i == SENTENCE_RULE && std != NULL) {
+            (void)fprintf(out, "In dialect std: %s\n", std);
+        }
+    }
+    rule_notes_make(r, &alone, from, &notes);
+    for (int i = 0; i < notes.count; i++) {
+        sentence_print("Note: ", notes.text[i], out);
+    }
 }

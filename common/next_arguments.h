@@ -8,6 +8,7 @@
 
 #include "clock.h"
 #include "firing.h"
+#include "rule.h"
 #include "status.h"
 #include "zone.h"
 
@@ -37,6 +38,10 @@ struct next_request {
 
 /* Find the zone and print. Returns the exit code, as next_command.h says. */
 int next_print(const struct next_request *request, FILE *out, FILE *err);
+
+/* Print below firings what a rule says, one sentence a line, after an empty line. `std`: its text
+ * in that dialect, when it was given in another; else NULL. */
+void next_explain(const struct rule *r, const char *std, utc_us from, FILE *out);
 
 /* Print the one line of an error. Returns the exit code. */
 int next_fail(enum status s, const struct error *e, FILE *err);

@@ -2,9 +2,7 @@
 
 #include <string.h>
 
-#include "cron_notes.h"
 #include "cron_quartz.h"
-#include "cron_text.h"
 #include "next_arguments.h"
 
 /* A rule, and its text in std. */
@@ -76,33 +74,11 @@ static struct firing next_of_cron(const void *rule, const struct zone *z, utc_us
     return cron_next(&c->cron, z, after);
 }
 
-/* `text` begins in lower case. */
-static void sentence_print(const char *before, const char *text, FILE *out)
-{
-    char first = text[0] >= 'a' && text[0] <= 'z' ? (char)(text[0] - 'a' + 'A') : text[0];
-    (void)fprintf(out, "%s%c%s.\n", before, before[0] == '\0' ? first : text[0], text + 1);
-}
-
 static void explain_cron(const void *rule, const struct zone *z, utc_us after, FILE *out)
 {
     const struct next_cron *c = rule;
-    char text[CRON_PLAIN_MAX];
-    struct cron_notes notes;
-    struct zone_change change;
-    cron_text_write(&c->cron, text);
-    (void)fputc('\n', out);
-    sentence_print("", text, out);
-    if (c->converted) {
-        (void)fprintf(out, "In dialect std: %s\n", c->text);
-    }
-    if (zone_change_after(z, utc_seconds(after), &change)) {
-        cron_text_write_policies(&c->cron, text);
-        sentence_print("", text, out);
-    }
-    cron_notes_make(&c->cron, z, after, &notes);
-    for (int i = 0; i < notes.count; i++) {
-        sentence_print("Note: ", notes.text[i], out);
-    }
+    const struct rule r = {.kind = RULE_CRON, .zone = z, .cron = c->cron};
+    next_explain(&r, c->converted ? c->text : NULL, after, out);
 }
 
 int next_command_cron(const struct next_cron_arguments *arguments, FILE *out, FILE *err)

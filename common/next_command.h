@@ -24,7 +24,7 @@ struct next_cron_arguments {
 
 /* Print one RFC 3339 local instant with offset a line, fewer than asked for if fewer exist.
  * With `explain` an empty line follows, then sentences for people: the rule in words, its std text
- * if it was given in another dialect, the policies, and notes (cron_notes.h). Returns the exit
+ * if it was given in another dialect, the policies, and notes (rule_notes.h). Returns the exit
  * code: 0; 2 for invalid input, with nothing on `out` and one line on `err`; 1 when tzdata cannot
  * be read or `out` not be written. Blocks: on reading zone files. */
 int next_command_cron(const struct next_cron_arguments *arguments, FILE *out, FILE *err);
@@ -40,6 +40,7 @@ struct next_rrule_arguments {
     const char *dst_gap;     /* --dst-gap auto|after|shift|skip; auto is shift */
     const char *dst_overlap; /* --dst-overlap auto|first|second|both; auto is first */
     bool utc;                /* --utc: print in UTC with Z */
+    bool explain;            /* --explain: what it says, below the instants */
 };
 
 /* As next_command_cron. */

@@ -127,6 +127,12 @@ static struct firing next_of_rrule(const void *rule, const struct zone *z, utc_u
     return rrule_next(rule, z, after);
 }
 
+static void explain_rrule(const void *rule, const struct zone *z, utc_us after, FILE *out)
+{
+    const struct rule r = {.kind = RULE_RRULE, .zone = z, .rrule = *(const struct rrule *)rule};
+    next_explain(&r, NULL, after, out);
+}
+
 int next_command_rrule(const struct next_rrule_arguments *arguments, FILE *out, FILE *err)
 {
     struct dates dates;
@@ -134,7 +140,8 @@ int next_command_rrule(const struct next_rrule_arguments *arguments, FILE *out, 
     struct next_request r = {.rule = &rule,
                              .next = next_of_rrule,
                              .time_zone = arguments->time_zone,
-                             .utc = arguments->utc};
+                             .utc = arguments->utc,
+                             .explain = arguments->explain ? explain_rrule : NULL};
     struct error e = {.text = ""};
     enum status s = rrule_arguments_parse(arguments, &dates, &rule, &r, &e);
     if (s != STATUS_OK) {

@@ -88,6 +88,7 @@ struct rrule {
     int32_t times_a_day;    /* how many times of day there are, when that is the same on all days */
     struct local_time start;
     struct local_time last; /* no nominal time of the rule lies behind it; INT64_MAX: open */
+    int32_t count;          /* COUNT; 0: none */
     bool has_until;
     utc_us until;                              /* no firing of the rule lies behind it */
     int64_t start_unit;                        /* the week, month or year that the start lies in */

@@ -307,6 +307,7 @@ static enum status fill_count(struct rrule *r, const struct rrule_parts *p, stru
                          "with the date of the last",
                          p->count);
     }
+    r->count = p->count;
     if (n == p->count) {
         r->last.s = last;
     }

@@ -126,6 +126,9 @@ struct firing rule_last_within(const struct rule *r, utc_us after, utc_us before
 /* True for a rule with one time of day, and for once: the local date then names the firing. */
 bool rule_fires_at_most_once_a_local_day(const struct rule *r);
 
+/* Does its calendar move dates to other days? */
+bool rule_moves_dates(const struct rule *r);
+
 /* Do whole minutes tell its firings apart? */
 bool rule_is_of_whole_minutes(const struct rule *r);
 

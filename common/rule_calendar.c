@@ -30,6 +30,11 @@ static bool rule_moves(const struct rule *r)
     return r->business_day_offset != 0 || convention_moves(r->nonbusiness);
 }
 
+bool rule_moves_dates(const struct rule *r)
+{
+    return r->calendar != NULL && rule_moves(r);
+}
+
 /* The policies for the day a firing moves to; while nominal times are listed each comes once. */
 static void policies_keep(const struct rule_source *source, struct rule *r)
 {
@@ -100,7 +105,8 @@ enum status rule_calendar_parse(const struct rule_source *source, struct rule *r
 enum fate {
     FATE_FIRES,
     FATE_DROPPED,
-    FATE_HELD, /* the calendar has no answer */
+    FATE_HELD,   /* the calendar has no answer */
+    FATE_CLOSED, /* nor can it have one: it has no business day near */
 };
 
 /* The instant of a local time on the day a firing has moved to. False: the clock jumps over it, and
@@ -135,7 +141,7 @@ static enum fate firing_roll(const struct rule *r, struct firing *f)
         s = calendar_add(r->calendar, answer.day, r->business_day_offset, &answer, NULL);
     }
     if (s != STATUS_OK) {
-        return FATE_HELD;
+        return s == STATUS_NOT_FOUND ? FATE_CLOSED : FATE_HELD;
     }
     if (!rule_moves(r)) {
         return FATE_FIRES;
@@ -145,10 +151,11 @@ static enum fate firing_roll(const struct rule *r, struct firing *f)
 }
 
 /* Not known: it is told by when it would fire if the day were a business day. */
-static struct firing held_of(struct firing f)
+static struct firing held_of(struct firing f, enum fate fate)
 {
     f.found = false;
     f.held = true;
+    f.closed = fate == FATE_CLOSED;
     return f;
 }
 
@@ -167,7 +174,7 @@ static struct firing kept_next(const struct rule *r, utc_us after)
     for (int i = 0; f.found && i < NOMINALS_MAX; i++) {
         enum fate fate = firing_roll(r, &f);
         if (fate != FATE_DROPPED) {
-            return fate == FATE_FIRES ? f : held_of(f);
+            return fate == FATE_FIRES ? f : held_of(f, fate);
         }
         utc_us next = {utc_from_seconds(date_begins(r->zone, date_of(f.nominal) + 1)).us - 1};
         f = rule_unrolled_next(r, next.us > f.at.us ? next : f.at);
@@ -247,9 +254,9 @@ static struct firing moved_next(const struct rule *r, utc_us after)
         if (best.found && w.f.at.us > best.at.us + A_DAY_US) {
             break;
         }
-        if (w.fate == FATE_HELD) {
+        if (w.fate != FATE_FIRES) {
             if (!best.found && w.f.at.us > after.us) {
-                return held_of(w.f);
+                return held_of(w.f, w.fate);
             }
             continue;
         }

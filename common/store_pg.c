@@ -384,7 +384,8 @@ static enum status open_error(PGconn *c, struct error *err)
 static enum status connect_bounded(const struct store_options *options, const char *password,
                                    instant deadline, PGconn **ret_connection, struct error *err)
 {
-    char session[160] = "-c TimeZone=UTC -c DateStyle=ISO,YMD -c IntervalStyle=postgres";
+    /* jit: compiling takes longer than any statement here. */
+    char session[160] = "-c TimeZone=UTC -c DateStyle=ISO,YMD -c IntervalStyle=postgres -c jit=off";
     if (options->lock_timeout_ms > 0) {
         size_t used = strlen(session);
         (void)snprintf(session + used, sizeof session - used, " -c lock_timeout=%lldms",

@@ -178,6 +178,10 @@ struct plan_switch {
     bool has_form;
     enum key_form form;
     bool doubtful; /* next may repeat a key: settle it with plan_candidates */
+    /* INVALID because dates that a calendar moves would have to come before what has run: the first
+     * behind them. The next edit finds it as what was to come, and so goes on without them. Not
+     * found otherwise. */
+    struct firing behind;
 };
 
 /* Where the new version begins: at effective_from, but after the last firing dealt with, so that

@@ -282,6 +282,12 @@ const struct metric_family SCHEDULER_FAMILIES[SCHEDULER_METRICS] = {
          .kind = METRIC_GAUGE,
          .help = "Time zones of which the leader has older data than one that led before.",
          .labels = {"scope"}},
+    [SCHEDULER_CALENDAR_DAYS_LEFT] =
+        {.name = "report_scheduler_calendar_days_left",
+         .kind = METRIC_GAUGE,
+         .help = "Days for which a calendar that schedules of the scope use is still known, below "
+                 "0 when that is past; none beyond 60, and of the 20 that end first.",
+         .labels = {"scope", "calendar"}},
     [SCHEDULER_EDITS_WAITING] =
         {.name = "report_scheduler_edits_waiting",
          .kind = METRIC_GAUGE,

@@ -259,7 +259,9 @@ static void take_in_add(struct store_pg_array *a, const struct take_in_row *row,
         store_pg_array_add(&a[3], NULL);
     }
     arrays_add_time(&a[4], row->where.switched_at);
-    arrays_add_firing(&a[5], &row->where.next, row->where.next.found);
+    /* Of the one behind, which stands with a problem, only the nominal time counts. */
+    const struct firing *next = row->where.next.found ? &row->where.next : &row->where.behind;
+    arrays_add_firing(&a[5], next, next->found);
     store_pg_array_add(&a[8], row->where.has_form ? key_form_name(row->where.form) : NULL);
     store_pg_array_add(&a[9], row->problem[0] != '\0' ? row->problem : NULL);
     store_pg_array_add(&a[10], tzdata);

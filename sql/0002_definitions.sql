@@ -275,6 +275,7 @@ CREATE TABLE reports.schedule (
             OR reports.refuse(format('schedule "%s": misfire_age %s is less than misfire_grace %s', name, misfire_age, misfire_grace), 'Write a misfire_age of at least misfire_grace.'))
 );
 CREATE INDEX schedule_report ON reports.schedule (report);
+CREATE INDEX schedule_calendar ON reports.schedule (calendar, scope) WHERE calendar IS NOT NULL;
 COMMENT ON TABLE reports.schedule IS 'When to produce a report. Edit rows freely: each edit becomes a version, and the leader takes it in.';
 COMMENT ON COLUMN reports.schedule.name IS 'Identity for ever; inserting a deleted name again continues it.';
 COMMENT ON COLUMN reports.schedule.scope IS 'The scope whose leader plans it; never changes.';

@@ -215,9 +215,10 @@ BEGIN
                switched_at = CASE WHEN p.problem IS NOT NULL AND g.problem IS NOT NULL THEN p.switched_at
                                   ELSE g.switched_at END,
                next_fire_at = CASE WHEN g.problem IS NULL AND NOT g.ended AND NOT g.paused THEN g.next_fire_at END,
-               -- A version that names no firings does not make the next one forget what was to come.
-               next_nominal = CASE WHEN g.problem IS NULL THEN g.next_nominal ELSE p.next_nominal END,
-               next_offset_s = CASE WHEN g.problem IS NULL THEN g.next_offset_s ELSE p.next_offset_s END,
+               -- A version that names no firings does not make the next one forget what was to come; one that
+               -- would pass dates over says behind which of them the next one goes on.
+               next_nominal = CASE WHEN g.problem IS NULL THEN g.next_nominal ELSE coalesce(g.next_nominal, p.next_nominal) END,
+               next_offset_s = CASE WHEN g.problem IS NULL THEN g.next_offset_s ELSE coalesce(g.next_offset_s, p.next_offset_s) END,
                key_form = coalesce(p.key_form, g.key_form), rule_std = g.rule_std,
                -- Given: the version's jitter is another, and the last firing is when it would have been by that.
                last_fire_at = coalesce(g.last_fire_at, p.last_fire_at), problem = g.problem,

@@ -426,6 +426,30 @@ COMMENT ON VIEW reports.v_outbox_load IS 'How full the outbox is; counting stops
 
 -- What an operator should look at ---------------------------------------------------------------
 
+-- Calendars whose known days end within 60 days, where a schedule needs later ones; of many schedules the first that are found.
+-- A function, so that the few rows it has are known to whoever plans a statement with it.
+CREATE FUNCTION reports.calendars_ending()
+RETURNS TABLE (calendar text, scope text, valid_through date, days_left integer, beyond text, schedules text[])
+LANGUAGE sql STABLE ROWS 5 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET jit = off AS $$
+    WITH RECURSIVE ending AS (
+        SELECT c.name::text AS name, c.valid_through, c.beyond, c.valid_through - (statement_timestamp() AT TIME ZONE 'UTC')::date AS days_left
+          FROM reports.calendar c
+         WHERE c.combine IS NULL AND c.valid_through <= (statement_timestamp() AT TIME ZONE 'UTC')::date + 60
+    ), used (ending, name) AS (
+        SELECT e.name, e.name FROM ending e
+        UNION
+        SELECT u.ending, p.calendar::text FROM used u JOIN reports.calendar_part p ON p.part = u.name
+    )
+    SELECT e.name, s.name::text, e.valid_through, e.days_left, e.beyond::text, x.schedules
+      FROM ending e CROSS JOIN reports.scope s
+     CROSS JOIN LATERAL (
+            SELECT array_agg(y.name ORDER BY y.name) AS schedules
+              FROM (SELECT z.name::text FROM used u JOIN reports.schedule z ON z.calendar = u.name AND z.scope = s.name
+                     WHERE u.ending = e.name AND (z.ends_at <= (e.valid_through + 1)::timestamp AT TIME ZONE 'UTC') IS NOT TRUE LIMIT 100) y) x
+     WHERE x.schedules IS NOT NULL
+$$;
+COMMENT ON FUNCTION reports.calendars_ending() IS 'Calendars in use, also by way of combinations, whose known days end within 60 days, by scope: the days left, and at most 100 schedules that need later ones.';
+
 CREATE VIEW reports.v_problem AS
 SELECT 1 AS place, 'hold' AS kind, h.subject, h.since_at,
        -- A guard's hold has a page of its own in docs/operations.md, by this name.
@@ -574,6 +598,16 @@ UNION ALL
 SELECT 6, 'schedule', p.schedule, p.problem_since, p.problem, 'mend the row in reports.schedule'
   FROM reports.schedule_progress p
  WHERE p.problem IS NOT NULL
+UNION ALL
+SELECT CASE WHEN c.days_left < 0 THEN 6 ELSE 8 END, 'calendar', c.calendar, (c.valid_through + CASE WHEN c.days_left < 0 THEN 1 ELSE -60 END)::timestamp AT TIME ZONE 'UTC',
+       format('its days are known through %s only, %s; beyond, %s; used by schedule %s', c.valid_through,
+              CASE WHEN c.days_left < 0 THEN 'and that is past' ELSE format('%s days from now', c.days_left) END,
+              CASE c.beyond WHEN 'hold' THEN 'schedules wait with a problem' ELSE 'only weekends count and holidays are missed' END,
+              concat_ws(', ', c.schedules[1], c.schedules[2], c.schedules[3]) || CASE WHEN cardinality(c.schedules) > 3 THEN ' and more' ELSE '' END),
+       format('import newer data: reportctl calendar import %s FILE --replace; or, where no holidays are to come, write a later valid_through', c.calendar)
+  FROM (SELECT e.calendar, e.valid_through, e.days_left, e.beyond, array_agg(z.name ORDER BY z.name) AS schedules
+          FROM reports.calendars_ending() e, unnest(e.schedules) z (name)
+         GROUP BY e.calendar, e.valid_through, e.days_left, e.beyond) c
 UNION ALL
 SELECT 7, 'edits', c.scope, c.since_at, format('edits of schedules not taken in: %s', c.edits),
        'a leader takes them in within a second; SCOPES below says whether there is one'
@@ -740,6 +774,9 @@ BEGIN
            (SELECT count(*) FROM reports.zone_state z
              WHERE z.scope = p_scope AND z.newest_tzdata > z.tzdata COLLATE "C" AND z.newest_digest <> z.digest)::float8 FROM leader
     UNION ALL
+    SELECT 'calendar_days_left', e.calendar, e.days_left::float8
+      FROM (SELECT x.calendar, x.days_left FROM reports.calendars_ending() x WHERE x.scope = p_scope ORDER BY x.days_left, x.calendar LIMIT 20) e
+    UNION ALL
     SELECT 'edits_waiting', NULL, (SELECT count(*) FROM edit)::float8 FROM leader
     UNION ALL
     SELECT 'edit_oldest_seconds', NULL,
@@ -780,7 +817,7 @@ COMMENT ON FUNCTION reports.scope_figures(text) IS 'Facts about a scope for the 
 GRANT EXECUTE ON FUNCTION reports.scope_figures(text) TO report_scheduler;
 
 -- Whoever reads a view calls the functions in it.
-GRANT EXECUTE ON FUNCTION reports.job_id_floor(timestamptz), reports.offset_text(integer) TO report_reader, report_operator;
+GRANT EXECUTE ON FUNCTION reports.job_id_floor(timestamptz), reports.offset_text(integer), reports.calendars_ending() TO report_reader, report_operator;
 GRANT EXECUTE ON FUNCTION reports.time_of_job(uuid), reports.fence_audit(interval) TO report_reader;
 
 RESET ROLE;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rule_notes.h"
+
 #define FIRINGS_MAX  64
 #define NAMED_MAX    400 /* nominal times that one step of the oracle looks at */
 #define LONG_GAP_S   (3 * 3600)
@@ -222,5 +224,33 @@ void fuzz_follow(const struct fuzz_rule *r, utc_us after, int most)
     if (count > 0 && after.us - begin.us < COUNT_MAX_US) {
         MUST_HOLD(r->count(r, begin, (utc_us){after.us + 1}) == count);
         MUST_HOLD(r->count(r, begin, after) == count - 1);
+    }
+}
+
+static void words_hold(const char *text, size_t max)
+{
+    MUST_HOLD(text[0] != '\0' && strlen(text) < max - 1);
+    for (const char *p = text; *p != '\0'; p++) {
+        MUST_HOLD((unsigned char)*p >= ' ' && *p != 127);
+    }
+}
+
+void fuzz_words(const struct rule *r)
+{
+    const utc_us from = utc_from_seconds(1767225600);
+    const struct rule_around around = {.bounds = {from, UTC_NONE}, .calendar = NULL};
+    static char text[RULE_PLAIN_MAX];
+    struct notes notes;
+    for (int i = 0; i < RULE_SENTENCES; i++) {
+        bool said = rule_sentence_write(r, &around, (enum rule_sentence)i, from, text);
+        MUST_HOLD(said == (text[0] != '\0') && (said || i != SENTENCE_RULE));
+        if (said) {
+            words_hold(text, RULE_PLAIN_MAX);
+        }
+    }
+    rule_notes_make(r, &around, from, &notes);
+    MUST_HOLD(notes.count >= 0 && notes.count < NOTES_MAX);
+    for (int i = 0; i < notes.count; i++) {
+        words_hold(notes.text[i], NOTE_TEXT_MAX);
     }
 }

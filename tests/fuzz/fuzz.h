@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "firing.h"
+#include "rule.h"
 #include "status.h"
 #include "zone.h"
 
@@ -49,5 +50,9 @@ struct fuzz_rule {
  * zone's clock shows, comes from the first of its nominal times that the policies allow, and is
  * found from anywhere behind the one before; their number is what `count` says. */
 void fuzz_follow(const struct fuzz_rule *r, utc_us after, int most);
+
+/* What is said of a rule in plain English: each sentence and each note is one line within its
+ * bound, and the rule itself is never silent. */
+void fuzz_words(const struct rule *r);
 
 #endif

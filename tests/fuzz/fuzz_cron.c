@@ -3,7 +3,6 @@
  * about changes of the clock of many kinds. */
 #include <string.h>
 
-#include "cron_notes.h"
 #include "cron_quartz.h"
 #include "cron_search.h"
 #include "cron_text.h"
@@ -33,18 +32,14 @@ static bool named_by(const struct fuzz_rule *r, int64_t from, int64_t *ret_time)
 static void words_check(const struct cron *c, const struct zone *z)
 {
     char words[CRON_PLAIN_MAX];
-    struct cron_notes notes;
     cron_text_write(c, words);
     MUST_HOLD(words[0] != '\0' && strchr(words, '\n') == NULL &&
               strlen(words) < CRON_PLAIN_MAX - 1);
     cron_text_write_policies(c, words);
     MUST_HOLD(words[0] != '\0' && strchr(words, '\n') == NULL &&
               strlen(words) < CRON_PLAIN_MAX - 1);
-    cron_notes_make(c, z, utc_from_seconds(1767225600), &notes);
-    MUST_HOLD(notes.count >= 0 && notes.count <= CRON_NOTES_MAX);
-    for (int i = 0; i < notes.count; i++) {
-        MUST_HOLD(notes.text[i][0] != '\0' && strlen(notes.text[i]) < CRON_NOTE_TEXT_MAX - 1);
-    }
+    const struct rule r = {.kind = RULE_CRON, .zone = z, .cron = *c};
+    fuzz_words(&r);
 }
 
 static void cron_ask(struct cron *c, uint32_t number)

@@ -104,6 +104,8 @@ static void rule_try(char *const lines[FUZZ_LINES_MAX], struct local_time *times
         fuzz_refusal(&err);
         return;
     }
+    const struct rule rule = {.kind = RULE_RRULE, .zone = fuzz_zone(number / 16), .rrule = r};
+    fuzz_words(&rule);
     nominal_check(&r);
     firings_check(&r, fuzz_zone(number / 16));
 }

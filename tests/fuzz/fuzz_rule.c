@@ -172,6 +172,7 @@ static void rule_try(char *const lines[FUZZ_LINES_MAX], struct dates *dates, uin
         fuzz_refusal(&err);
         return;
     }
+    fuzz_words(&r);
     rule_ask(&r, r.kind == RULE_ONCE ? r.once_at : source.anchor);
     switch (r.kind) {
     case RULE_CRON:

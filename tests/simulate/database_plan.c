@@ -47,7 +47,7 @@ static void progress_switch(struct taken_edit *e, const struct db_version *v, st
     p->version = e->version;
     p->step++;
     p->next_fire_at = fires ? e->next_fire_at : HISTORY_NONE;
-    if (!e->problem) {
+    if (!e->problem || e->has_next) {
         p->has_next_nominal = e->has_next;
         p->next_nominal_s = e->next_nominal_s;
     }

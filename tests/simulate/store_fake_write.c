@@ -177,15 +177,16 @@ enum status store_take_in(const struct store_call *call, const struct take_in_ro
     for (size_t i = 0; i < r->count; i++) {
         const struct change_row *c = rows[i].change;
         const struct plan_switch *w = &rows[i].where;
+        const struct firing *next = w->next.found ? &w->next : &w->behind;
         r->rows[i] = (struct taken_edit){.change = c->change_id,
                                          .step = c->step,
                                          .schedule = schedule_find(c->schedule),
                                          .version = c->version,
                                          .has_progress = c->has_progress,
                                          .switched_at = w->switched_at.us,
-                                         .next_fire_at = w->next.at.us,
-                                         .has_next = w->next.found,
-                                         .next_nominal_s = w->next.nominal.s,
+                                         .next_fire_at = next->at.us,
+                                         .has_next = next->found,
+                                         .next_nominal_s = next->nominal.s,
                                          .problem = rows[i].problem[0] != '\0'};
         (void)snprintf(r->rows[i].key_form, sizeof r->rows[i].key_form, "%s",
                        w->has_form ? key_form_name(w->form) : "");

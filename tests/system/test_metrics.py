@@ -6,7 +6,7 @@ import re
 import subprocess
 import urllib.request
 
-from harness import ROOT
+from harness import LONG_SESSION_MS, ROOT
 from proof import one
 
 RULES = ROOT / "conf" / "prometheus" / "report-scheduler.rules.yml"
@@ -199,7 +199,7 @@ def test_every_metric_stands_in_a_table_of_the_reference():
 def test_pages_of_working_daemons_are_clean_and_tell_what_they_did(installation):
     db = installation.connect()
     db.execute(DEFINITIONS)
-    scheduler = installation.start_scheduler(http_port=0, observe_ms=1000)
+    scheduler = installation.start_scheduler(http_port=0, observe_ms=1000, zookeeper_session_ms=LONG_SESSION_MS)  # leads once
     worker = installation.start_worker(http_port=0)
     wait = installation.wait_until
     wait(lambda: at_least(worker, 'report_worker_attempts_total{outcome="succeeded"}', 6), 40,
@@ -251,7 +251,9 @@ def test_pages_of_working_daemons_are_clean_and_tell_what_they_did(installation)
 def test_losing_the_leader_loses_no_sight(installation):
     db = installation.connect()
     db.execute(DEFINITIONS)
-    replicas = [installation.start_scheduler(name, http_port=0, observe_ms=1000) for name in ("one", "two")]
+    # Long, so that there is time to see that firings wait.
+    replicas = [installation.start_scheduler(name, http_port=0, observe_ms=1000, zookeeper_session_ms=LONG_SESSION_MS)
+                for name in ("one", "two")]
     wait = installation.wait_until
 
     def leader():

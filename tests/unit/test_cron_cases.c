@@ -208,7 +208,7 @@ static void test_explain_adds_words_below_and_changes_nothing_above(void **state
     assert_memory_equal(explained.out, plain.out, strlen(plain.out));
     assert_string_equal(
         explained.out + strlen(plain.out),
-        "\nAt 02:30 on Monday to Friday.\n"
+        "\nAt 02:30 on Monday to Friday, by the clock of Europe/Berlin.\n"
         "In dialect std: 30 2 * * MON-FRI\n"
         "A time that the clock skips runs once, at the first instant after the gap; "
         "one that it shows twice runs the first time only.\n");

@@ -8,23 +8,31 @@
 
 #include <cmocka.h>
 
-#include "cron_notes.h"
+#include "clock_notes.h"
 #include "fixture_cron.h"
 #include "fixture_zone.h"
+#include "rule_notes.h"
 
-static struct cron_notes notes_of(const char *text, const char *zone, const char *from)
+static struct notes notes_make(const struct cron *c, const struct zone *z, utc_us from)
+{
+    const struct rule r = {.kind = RULE_CRON, .zone = z, .cron = *c};
+    const struct rule_around alone = {.bounds = {UTC_NONE, UTC_NONE}};
+    struct notes n;
+    rule_notes_make(&r, &alone, from, &n);
+    return n;
+}
+
+static struct notes notes_of(const char *text, const char *zone, const char *from)
 {
     struct cron c = {.seconds = 0};
     struct error err = {.text = ""};
     if (cron_parse(text, &c, &err) != STATUS_OK) {
         fail_msg("\"%s\": %s", text, err.text);
     }
-    struct cron_notes n;
-    cron_notes_make(&c, fixture_zone(zone), fixture_instant(from), &n);
-    return n;
+    return notes_make(&c, fixture_zone(zone), fixture_instant(from));
 }
 
-static bool says(const struct cron_notes *n, const char *words)
+static bool says(const struct notes *n, const char *words)
 {
     for (int i = 0; i < n->count; i++) {
         if (strstr(n->text[i], words) != NULL) {
@@ -36,7 +44,7 @@ static bool says(const struct cron_notes *n, const char *words)
 
 static void check(const char *text, const char *zone, const char *words, bool wanted)
 {
-    struct cron_notes n = notes_of(text, zone, "2026-01-01T00:00:00Z");
+    struct notes n = notes_of(text, zone, "2026-01-01T00:00:00Z");
     if (says(&n, words) != wanted) {
         for (int i = 0; i < n.count; i++) {
             print_error("  %s\n", n.text[i]);
@@ -67,7 +75,7 @@ static void test_a_change_of_the_clock_is_told_with_its_date_and_what_becomes_of
     check("0 0 * * *", "Africa/Cairo", "skips 00:00: it runs once, at 01:00", true);
     /* The first that matters, not the first there is. */
     check("30 2 * * 1", berlin, "the clock of", false);
-    struct cron_notes n = notes_of("0 12 * * *", "Pacific/Apia", "2011-01-01T00:00:00Z");
+    struct notes n = notes_of("0 12 * * *", "Pacific/Apia", "2011-01-01T00:00:00Z");
     assert_true(says(&n, "on 2011-12-30 the clock of Pacific/Apia skips more than three hours"));
 }
 
@@ -75,10 +83,10 @@ static void test_chosen_policies_are_in_the_note(void **state)
 {
     (void)state;
     struct cron c = {.seconds = 0};
-    struct cron_notes n;
     assert_int_equal(cron_parse("30 2 * * *", &c, NULL), STATUS_OK);
     cron_set_policies(&c, DST_GAP_SHIFT, DST_OVERLAP_SECOND);
-    cron_notes_make(&c, fixture_zone("Europe/Berlin"), fixture_instant("2026-01-01T00:00:00Z"), &n);
+    struct notes n =
+        notes_make(&c, fixture_zone("Europe/Berlin"), fixture_instant("2026-01-01T00:00:00Z"));
     assert_true(says(&n, "skips 02:30: it runs at 03:30 (dst_gap shift)"));
     assert_true(says(&n, "it runs the second time only (dst_overlap second)"));
 }
@@ -114,14 +122,19 @@ static void test_what_is_easily_taken_for_something_else_is_told(void **state)
     check("0 0 * * 1,3,5", "UTC", "each week", false);
     check("*/15 * * * *", "UTC", "it fires 96 times", true);
     check("0 0 * * *", "UTC", "it fires", false);
-    check("0 0 0 1 1 * 2020", "UTC", "it does not fire any more after 2026-01-01T00:00:00+00:00",
+    check("0 0 0 1 1 * 2020", "UTC",
+          "nothing fires after 2026-01-01T00:00:00+00:00: its rule names no "
+          "further time: the last was 2020-01-01T00:00:00+00:00",
           true);
+    check("0 0 0 1 1 * 2020,2030", "UTC",
+          "it ends: its last firing is that of 2030-01-01T00:00:00+00:00", true);
+    check("0 0 0 1 1 * *", "UTC", "it ends", false);
 }
 
 static void test_a_plain_rule_has_no_note(void **state)
 {
     (void)state;
-    struct cron_notes n = notes_of("30 6 * * 1-5", "Europe/Berlin", "2026-01-01T00:00:00Z");
+    struct notes n = notes_of("30 6 * * 1-5", "Europe/Berlin", "2026-01-01T00:00:00Z");
     assert_int_equal(n.count, 0);
 }
 
@@ -141,11 +154,10 @@ static void test_notes_of_changes_agree_with_the_firings_of_two_years(void **sta
         struct cron c;
         assert_int_equal(cron_parse(text, &c, NULL), STATUS_OK);
         utc_us from = fixture_instant("2026-01-01T00:00:00Z");
-        struct cron_notes n;
-        cron_notes_make(&c, z, from, &n);
+        struct notes n = notes_make(&c, z, from);
         bool gap = false;
         bool overlap = false;
-        int64_t end = utc_seconds(from) + CRON_NOTES_AHEAD_S;
+        int64_t end = utc_seconds(from) + CLOCK_NOTES_AHEAD_S;
         for (struct firing f = cron_next(&c, z, from); utc_seconds(f.at) < end;
              f = cron_next(&c, z, f.at)) {
             gap = gap || f.nominal.s != utc_seconds(f.at) + f.offset_s;
