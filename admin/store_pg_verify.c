@@ -488,13 +488,12 @@ enum status store_verify_query(struct store *store, enum verify_query query,
 enum status store_verify_any(struct store *store, struct verify_span span, instant deadline,
                              bool *ret_any, struct error *err)
 {
-    char times[2][STORE_PG_TIME_MAX];
-    store_pg_time_format(span.from, times[0]);
-    store_pg_time_format(span.to, times[1]);
-    const char *values[] = {times[0], times[1]};
+    char t[2][STORE_PG_TIME_MAX];
+    store_pg_time_format(span.from, t[0]);
+    store_pg_time_format(span.to, t[1]);
+    const char *sql = "SELECT reports.verify_any($1, $2)";
     PGresult *r = NULL;
-    enum status s =
-        store_pg_query(store, "SELECT reports.verify_any($1, $2)", 2, values, deadline, &r, err);
+    enum status s = store_pg_query(store, sql, 2, (const char *[]){t[0], t[1]}, deadline, &r, err);
     *ret_any = s == STATUS_OK && store_pg_bool(r, 0, 0);
     PQclear(r);
     return s;

@@ -14,6 +14,24 @@ struct leader leader_make(void)
     return l;
 }
 
+static void timeouts_of_the_role(const char *lock, const char *statement)
+{
+    const char *name = PQdb(fixture_plan_super());
+    (void)fixture_sql("ALTER ROLE report_scheduler IN DATABASE %s SET lock_timeout = '%s'", name,
+                      lock);
+    (void)fixture_sql("ALTER ROLE report_scheduler IN DATABASE %s SET statement_timeout = '%s'",
+                      name, statement);
+}
+
+struct leader leader_make_patient(void)
+{
+    timeouts_of_the_role("50s", "50s"); /* of the connections made now */
+    struct leader l = leader_make();
+    timeouts_of_the_role("2s", "3s");
+    l.statement_ms = 50000;
+    return l;
+}
+
 void leader_prepare(struct leader *l)
 {
     struct error err = {.text = ""};

@@ -18,6 +18,8 @@ struct leader {
 
 /* Establish a new generation. The caller ends with leader_leave. */
 struct leader leader_make(void);
+/* The same with statements that may last, and wait for somebody, for up to 50 s. */
+struct leader leader_make_patient(void);
 
 /* Planning with a lease of a minute; fails the test. */
 void leader_prepare(struct leader *l);

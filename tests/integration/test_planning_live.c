@@ -158,24 +158,12 @@ static bool somebody_waits_for_a_lock(void *argument)
                          "datname = current_database()") == 1;
 }
 
-/* Of the leaders made from now on: how long a statement of theirs may wait for somebody. */
-static void timeouts(const char *lock, const char *statement)
-{
-    const char *name = PQdb(fixture_plan_super());
-    (void)fixture_sql("ALTER ROLE report_scheduler IN DATABASE %s SET lock_timeout = '%s'", name,
-                      lock);
-    (void)fixture_sql("ALTER ROLE report_scheduler IN DATABASE %s SET statement_timeout = '%s'",
-                      name, statement);
-}
-
 static void test_an_edit_between_reading_and_writing_a_batch_loses_nothing(void **state)
 {
     (void)state;
     fixture_schedule("edited", "cron", "0 0 * * *", "3 days", NULL);
-    timeouts("30s", "30s"); /* the batch waits until the edit is made, however long that takes */
-    struct leader l = leader_make();
-    timeouts("2s", "3s"); /* as usual */
-    l.statement_ms = 30000;
+    /* The batch waits until the edit is made, however long that takes. */
+    struct leader l = leader_make_patient();
     leader_prepare(&l);
     /* The batch has been read and planned, and waits at the fence for its turn to be written. */
     PGconn *second = fixture_plan_second();

@@ -24,12 +24,15 @@ static struct source_wait wait_of(int64_t ms)
     return (struct source_wait){.wake_fd = wake_fd, .deadline = instant_add_ms(clock_now(), ms)};
 }
 
-static struct source *source_new(void)
+#define STATEMENT_MS 20000
+#define LONG_MS      300000 /* millions of rows, checked by a sanitizer, on a busy machine */
+
+static struct source *source_new(int64_t statement_ms)
 {
     struct source_options options = {.conninfo = db.super,
                                      .password_file = "",
                                      .application = "test_source",
-                                     .statement_timeout_ms = 20000};
+                                     .statement_timeout_ms = statement_ms};
     struct source_wait wait = wait_of(5000);
     struct source *s = NULL;
     struct error err;
@@ -46,7 +49,7 @@ static int group_setup(void **state)
     test_database_create(&db);
     test_run(db.connection, "CREATE TABLE target (x text)");
     wake_fd = eventfd(0, EFD_NONBLOCK);
-    source = source_new();
+    source = source_new(STATEMENT_MS);
     return 0;
 }
 
@@ -141,7 +144,7 @@ static void refuse(const char *query, const char *parameters, const char *part, 
     job_free(j);
     if (source_is_broken(source)) {
         source_close(source);
-        source = source_new();
+        source = source_new(STATEMENT_MS);
     }
     expect("SELECT 1 AS one", "[]", AS_CSV, "one\n1\n");
 }
@@ -298,7 +301,7 @@ static void test_waking_ends_a_query_and_the_server_stops(void **state)
                                "0", 20000));
     job_free(j);
     source_close(source);
-    source = source_new();
+    source = source_new(STATEMENT_MS);
 }
 
 static void test_deadline_ends_a_stream_that_never_pauses(void **state)
@@ -317,7 +320,7 @@ static void test_deadline_ends_a_stream_that_never_pauses(void **state)
     job_free(j);
     if (source_is_broken(source)) {
         source_close(source);
-        source = source_new();
+        source = source_new(STATEMENT_MS);
     }
     expect("SELECT 1 AS one", "[]", AS_CSV, "one\n1\n");
 }
@@ -347,7 +350,7 @@ static int64_t peak_kib(bool reset)
 static int64_t rows_count(const char *query)
 {
     struct job *j = job_make(query, "[]");
-    struct source_wait wait = wait_of(60000);
+    struct source_wait wait = wait_of(LONG_MS);
     const struct source_cell *cells = NULL;
     struct error err = {0};
     int64_t rows = 0;
@@ -375,6 +378,8 @@ static void test_memory_does_not_grow_with_the_result(void **state)
     const int64_t expected = 2000000;
     const int64_t slack_kib = 2048;
 #endif
+    source_close(source);
+    source = source_new(LONG_MS);
     assert_int_equal(rows_count(few), 1000);
     (void)peak_kib(true);
     assert_int_equal(rows_count(few), 1000);

@@ -15,7 +15,7 @@ CREATE FUNCTION pg_temp.take_in(p_schedule text, p_version integer, p_step bigin
     SELECT format('%s %s', verdict, taken)
       FROM reports.take_in('tap', 1, 100, pg_temp.leader(), ARRAY[p_schedule],
                            ARRAY[coalesce(p_change, (SELECT min(id) FROM reports.schedule_change WHERE schedule = p_schedule AND version = p_version))],
-                           ARRAY[p_version], ARRAY[p_step], ARRAY[timestamptz '2029-12-31'], ARRAY[p_next], ARRAY[timestamp '2030-01-01'], '{0}',
+                           ARRAY[p_version], ARRAY[p_step], ARRAY[timestamptz '2029-12-31'], ARRAY[p_next], ARRAY[CASE WHEN p_next IS NOT NULL THEN timestamp '2030-01-01' END], '{0}',
                            ARRAY[p_key_form], ARRAY[p_problem], '{2030a}')
 $$;
 CREATE FUNCTION pg_temp.changes(p_schedule text) RETURNS text LANGUAGE sql AS $$
@@ -71,8 +71,11 @@ SELECT results_eq($$SELECT paused, was_paused, next_nominal_s FROM reports.chang
 UPDATE reports.schedule_progress SET next_nominal = '2030-01-05' WHERE schedule = 'p';
 SELECT is(pg_temp.take_in('p', 3, 2, NULL, 'never fires'), 'ok {p}', 'it is taken in with a problem');
 SELECT is(next_nominal, '2030-01-05', 'what would have come next stays known then, too') FROM reports.schedule_progress WHERE schedule = 'p';
+UPDATE reports.schedule SET rule = '0 0 30 2 *' WHERE name = 'p';
+SELECT is(pg_temp.take_in('p', 4, 3, '2030-01-07', 'passes over 2030-01-05'), 'ok {p}', '(another problem, behind which it could go on)');
+SELECT results_eq($$SELECT next_fire_at, next_nominal FROM reports.schedule_progress WHERE schedule = 'p'$$, $$VALUES (NULL::timestamptz, timestamp '2030-01-01')$$, 'one that passes dates over says behind which of them');
 DELETE FROM reports.schedule WHERE name = 'p';
-SELECT is(pg_temp.take_in('p', 4, 3), 'ok {p}', '(deleted)');
+SELECT is(pg_temp.take_in('p', 5, 4), 'ok {p}', '(deleted)');
 
 -- Versions around the one in force; keys that are taken.
 SELECT pg_temp.add_schedule('v');

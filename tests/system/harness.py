@@ -131,7 +131,9 @@ class Daemon:
             self.kill()
 
     def log_text(self):
-        return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+        """Whole lines only: each is written at once, but who reads meanwhile may see a part of the last one."""
+        text = self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
+        return text[: text.rfind("\n") + 1]
 
 
 _VALUE = r'(?:"(?:[^"\\]|\\.)*"|[^\s"]+)'
@@ -345,6 +347,7 @@ def installed(stack, request):
         i.create()
         yield i
         for daemon in i.daemons:
-            assert not unreadable_lines(daemon.log_text()), daemon.name
+            bad = unreadable_lines(daemon.log_text())
+            assert not bad, f"{daemon.name} has logged what cannot be read or leaves the reason out: {bad}"
     finally:
         i.remove(keep_files=getattr(request.node, "has_failed", False))

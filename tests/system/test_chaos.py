@@ -198,6 +198,10 @@ def test_installation_survives(cluster, name):
     chosen = next(c for c in nemeses.ALL if c.name == name)
     if chosen not in nemeses.usable(cluster):
         pytest.skip("this machine cannot filter packets: that needs root and iptables")
+    if not all(d.is_alive() for d in cluster.daemons.values()):  # they were stopped for a look at the history
+        for daemon in cluster.daemons:
+            cluster.start_again(daemon)
+        cluster.recover()
     before = cluster.stale[-1]
     run.one_round(cluster, [chosen])
     if name in CHANGES_LEADER:

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 import harness
+from ctl import Ctl
 
 ROOT = harness.ROOT
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("bench/*.md")])
@@ -126,6 +127,91 @@ def test_sql_of_the_guides_runs_or_is_refused_as_shown_and_the_leader_plans_or_n
         30, "the leader takes all examples in")
     problems = db.execute("SELECT schedule, problem FROM reports.schedule_progress WHERE problem IS NOT NULL").fetchall()
     assert dict(problems) == expected
+
+
+def cells(row):
+    return [c.strip() for c in row.strip("|").split(" | ")]
+
+
+def rows_of(text, last_title):
+    """Cells of the rows of all tables whose last column has this title."""
+    found = []
+    for table in re.findall(r"(?:^\|.*\n)+", text + "\n", flags=re.M):
+        lines = table.strip().splitlines()
+        if cells(lines[0])[-1] == last_title:
+            found += [cells(line) for line in lines[2:]]
+    return found
+
+
+def rule_kind(rule):
+    if rule.startswith("FREQ="):
+        return "rrule"
+    if re.match(r"\d{4}-\d\d-\d\dT", rule):
+        return "once"
+    return "interval" if re.fullmatch(r"\d+ [a-z]+", rule) else "cron"
+
+
+def test_what_people_say_fires_when_the_guide_says(installation):
+    db = installation.connect()
+    db.execute("INSERT INTO reports.report (name, kind) VALUES ('sales', 'noop')")
+    db.execute("INSERT INTO reports.calendar (name) VALUES ('office')")
+    holidays, = (text for _, text in blocks(page("schedules"), "sql") if "SELECT 'office', unnest(" in text)
+    db.execute(holidays)
+    text = text_of(page("schedules"))
+    rows = rows_of(text[text.index("## What people say, and what to write"):], "first")
+    # One schedule for each firing that a row shows, which begins just after the one before.
+    wanted = {}
+    db.execute("BEGIN")
+    for said, row, first in rows:
+        rule, *others = re.findall(r"`([^`]*)`", row)
+        columns = {"rule": rule, "kind": rule_kind(rule), "starts_at": "2030-01-01 00:00 Europe/Berlin"}
+        columns |= {k: v for k, v in (re.fullmatch(r"(\w+) = '?(.*?)'?", o).groups() for o in others)}
+        for fires in first.split(", "):
+            name = f"said-{len(wanted)}"
+            db.execute(f"INSERT INTO reports.schedule (name, report, time_zone, {', '.join(columns)})"
+                       f" VALUES (%s, 'sales', 'Europe/Berlin', {', '.join(['%s'] * len(columns))})", [name, *columns.values()])
+            wanted[name] = (said, fires)
+            columns["starts_at"], = db.execute("SELECT %s::timestamp AT TIME ZONE 'Europe/Berlin' + interval '1 second'", [fires]).fetchone()
+    db.execute("COMMIT")
+    installation.start_scheduler()
+    planned = ("SELECT schedule, regexp_replace(to_char(next_fire_at AT TIME ZONE 'Europe/Berlin', 'YYYY-MM-DD HH24:MI:SS'), ':00$', '')"
+               " FROM reports.schedule_progress WHERE next_fire_at IS NOT NULL OR problem IS NOT NULL")
+    installation.wait_until(lambda: len(db.execute(planned).fetchall()) == len(wanted), 60, "the leader has taken all of them in")
+    found = {name: (wanted[name][0], at) for name, at in db.execute(planned).fetchall()}
+    assert found == wanted
+    assert len(rows) >= 60
+
+
+def test_the_two_nights_of_the_guide_are_as_it_says():
+    nights = {"2030-03-31": "2030-03-30T22:59:59Z", "2030-10-27": "2030-10-26T21:59:59Z"}
+    rows = rows_of(section(page("schedules"), "The two nights, dated"), "2030-10-27")
+    for row, *shown in rows:
+        rule, *others = re.findall(r"`([^`]*)`", row)
+        options = [w for o in others for w in re.sub(r"^(\w+) = '(\w+)'$", lambda m: f"--{m[1].replace('_', '-')} {m[2]}", o).split()]
+        for (date, after), cell in zip(nights.items(), shown):
+            fires = reportctl("next", "--cron", rule, "--time-zone", "Europe/Berlin", "--after", after, "--count", "12", *options).split()
+            assert ", ".join(f[11:16] + f[19:] for f in fires if f.startswith(date)) == cell.replace("none", ""), row
+    assert len(rows) >= 8
+
+
+def test_what_people_ask_of_a_schedule_is_done_as_the_guide_writes_it(installation):
+    ctl = Ctl(installation)
+    ctl.db.execute("INSERT INTO reports.report (name, kind) VALUES ('sales', 'noop')")
+    ctl.db.execute("INSERT INTO reports.schedule (name, report, kind, rule, time_zone) VALUES ('sales-daily', 'sales', 'cron', '30 6 * * *', 'Europe/Berlin')")
+    author = installation.connect()
+    author.execute("SET ROLE report_author")
+    installation.start_scheduler()
+    taken_in = "SELECT NOT EXISTS (SELECT FROM reports.schedule_change WHERE made_at <= clock_timestamp()) AND EXISTS (SELECT FROM reports.schedule_progress)"
+    rows = rows_of(section(page("schedules"), "All else"), "write")
+    for said, write in rows:
+        installation.wait_until(lambda: ctl.db.execute(taken_in).fetchone()[0], 30, f"what comes before \"{said}\" is taken in")
+        what, = re.findall(r"^`(.*)`$", write)
+        if what.startswith("reportctl "):
+            ctl.ok(*shlex.split(what)[1:])
+        else:
+            assert author.execute(what).rowcount == 1, said
+    made = ctl.db.execute("SELECT count(*) FROM reports.occurrence WHERE occurrence_key LIKE '2026-01-%'").fetchone()[0]
+    assert len(rows) >= 30 and made == 31
 
 
 def test_sql_for_owners_runs_as_a_member_of_report_owner(installation):
@@ -300,6 +386,12 @@ def test_words_of_the_tables_are_in_the_pages(installation):
     assert {p.split()[0] for p in policies} == checked_words(db, "schedule", "overlap")
     text = section(schedules, "When nobody was there in time")
     assert set(first_cells(text[:text.index("| reason |")])) == checked_words(db, "schedule", "misfire")
+
+
+def test_guide_names_every_column_of_a_schedule(installation):
+    columns = installation.connect().execute("SELECT column_name FROM information_schema.columns"
+                                             " WHERE table_schema = 'reports' AND table_name = 'schedule'").fetchall()
+    assert set(first_cells(section(page("schedules"), "The columns of a schedule"))) == {c for c, in columns}
 
 
 def test_tables_and_columns_that_pages_name_exist_and_every_table_has_its_writers(installation):

@@ -59,16 +59,30 @@ utc_us fixture_instant(const char *rfc3339)
     return t;
 }
 
+struct rule fixture_rule_of(const struct rule_source *source)
+{
+    struct rule r = {.zone = NULL};
+    struct error err = {.text = ""};
+    if (rule_parse(source, zones, &r, &err) != STATUS_OK) {
+        fail_msg("%s \"%s\": %s", source->kind, source->text, err.text);
+    }
+    return r;
+}
+
 struct rule fixture_rule(const char *kind, const char *text, const char *zone, const char *anchor)
 {
     const struct rule_source source = {
         .kind = kind, .text = text, .zone = zone, .anchor = fixture_instant(anchor)};
-    struct rule r = {.zone = NULL};
-    struct error err = {.text = ""};
-    if (rule_parse(&source, zones, &r, &err) != STATUS_OK) {
-        fail_msg("%s \"%s\": %s", kind, text, err.text);
-    }
-    return r;
+    return fixture_rule_of(&source);
+}
+
+struct rule fixture_recurrence(const char *text, const char *zone, const char *start)
+{
+    struct rule_source source = {.kind = "rrule", .text = text, .zone = zone, .has_start = true};
+    struct date_time t;
+    assert_int_equal(date_time_parse(start, &t, NULL), STATUS_OK);
+    source.start = t.local;
+    return fixture_rule_of(&source);
 }
 
 /* splitmix64 */

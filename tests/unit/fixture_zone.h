@@ -14,6 +14,8 @@ struct zone_set *fixture_zones(void);
 /* These fail the test with the module's own words. */
 const struct zone *fixture_zone(const char *name);
 struct rule fixture_rule(const char *kind, const char *text, const char *zone, const char *anchor);
+struct rule fixture_rule_of(const struct rule_source *source);
+struct rule fixture_recurrence(const char *text, const char *zone, const char *start);
 utc_us fixture_instant(const char *rfc3339);
 
 /* Starts from $RS_TEST_SEED or a fixed seed, which fixture_zones_open prints. */

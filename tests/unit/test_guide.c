@@ -88,10 +88,31 @@ static void test_the_outage_of_the_guide_makes_the_rows_it_shows(void **state)
     free(table);
 }
 
+static void
+test_a_firing_that_is_less_than_the_grace_late_is_on_time_under_each_policy(void **state)
+{
+    (void)state;
+    struct rule r = fixture_cron("0 * * * *", "UTC");
+    for (int misfire = MISFIRE_RUN_ALL; misfire <= MISFIRE_COALESCE; misfire++) {
+        struct plan_subject s = fixture_subject(&r, "2030-04-12T02:00:00Z");
+        s.misfire = (enum misfire)misfire;
+        s.last_fire_at = fixture_instant("2030-04-12T02:00:00Z");
+        (void)plan_at(&s, "2030-04-12T07:00:30Z");
+        assert_true(sink.firing_count > 0);
+        const struct planned_firing *last = &firings[sink.firing_count - 1];
+        assert_string_equal(last->key, "2030-04-12T07:00");
+        assert_string_equal(plan_cause_name(last->cause), "schedule");
+        assert_string_equal(clock_of(last->window_start).text,
+                            misfire == MISFIRE_COALESCE ? "02:00" : "06:00");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_outage_of_the_guide_makes_the_rows_it_shows),
+        cmocka_unit_test(
+            test_a_firing_that_is_less_than_the_grace_late_is_on_time_under_each_policy),
     };
     return cmocka_run_group_tests(tests, fixture_zones_open, fixture_zones_close);
 }

@@ -9,6 +9,8 @@
 #include <cmocka.h>
 
 #include "fixture_calendar.h"
+#include "fixture_pass.h"
+#include "fixture_subject.h"
 #include "fixture_zone.h"
 #include "planner.h"
 
@@ -172,6 +174,34 @@ static void test_a_schedule_whose_every_date_is_skipped_is_told(void **state)
                      STATUS_OK);
 }
 
+/* A calendar that knows its days is not one that says hold, and no import would help. */
+static void test_a_calendar_without_business_days_is_a_problem_that_says_so(void **state)
+{
+    (void)state;
+    static struct plan_window window;
+    const struct calendar_weekend always = {.from = CALENDAR_ALWAYS, .days = 0x7f};
+    struct calendar_rules rules = rules_of(NULL, 0);
+    rules.weekends = &always;
+    rules.weekend_count = 1;
+    struct calendar *closed = calendar_of(&rules);
+    const struct rule_source source = {.kind = "cron",
+                                       .text = "0 6 * * *",
+                                       .zone = "UTC",
+                                       .calendar = closed,
+                                       .nonbusiness = ROLL_FOLLOWING};
+    struct rule r = fixture_rule_of(&source);
+    struct plan_subject s = fixture_subject(&r, "2030-04-12T00:00:00Z");
+    struct plan_result result;
+    struct error err = {.text = ""};
+    sink = (struct plan_sink){firings, 0, PASS_FIRINGS_MAX, gaps, 0, PASS_GAPS_MAX};
+    assert_int_equal(plan_schedule(&s, fixture_instant("2030-04-12T07:00:00Z"), 0, &window, &sink,
+                                   &result, &err),
+                     STATUS_INVALID);
+    assert_string_equal(err.text, "its calendar has no business day within 366 days of 2030-04-12; "
+                                  "correct its weekend or its days, and it goes on");
+    calendar_free(closed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +210,7 @@ int main(void)
         cmocka_unit_test(test_a_business_day_that_would_come_before_what_has_run_is_told_by_name),
         cmocka_unit_test(test_a_new_holiday_that_moves_to_a_day_which_has_run_joins_it),
         cmocka_unit_test(test_a_schedule_whose_every_date_is_skipped_is_told),
+        cmocka_unit_test(test_a_calendar_without_business_days_is_a_problem_that_says_so),
     };
     return cmocka_run_group_tests(tests, fixture_zones_open, fixture_zones_close);
 }
