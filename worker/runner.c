@@ -28,8 +28,9 @@ bool runner_is_stopped(struct runner *r)
     case KILL_EXPIRED:
         outcome_fail(o, OUTCOME_FAILED, true, RUNNER_EXPIRED);
         return true;
-    case KILL_LOST:
-        return true; /* nobody will ask */
+    case KILL_LOST: /* nobody will ask: neither a success nor a failure of ours */
+        outcome_fail(o, OUTCOME_HANDED_BACK, false, "its claim was lost");
+        return true;
     case KILL_NONE:
         break;
     }

@@ -425,7 +425,7 @@ def nothing_next(ctl, name):
 def test_next_says_why_nothing_is_to_come(ctl):
     ctl.add("once", "2020-01-01T06:00", kind="once")
     assert nothing_next(ctl, "once") == (
-        'reportctl: schedule "once": no firing is to come: it fires once, at 2020-01-01T06:00 (UTC), which is past\n')
+        'reportctl: schedule "once": no firing is to come: it fires once, at 2020-01-01T06:00:00+00:00, which is past\n')
     assert "it fires once" in ctl.ok("schedule", "once")
     for name, bound in (("ended", "ends_at = '2020-01-01 00:00+00'"), ("closed", "ends_at = '-infinity'"),
                         ("unborn", "starts_at = 'infinity'"), ("brief", "ends_at = now() + interval '1 second'")):
