@@ -29,12 +29,20 @@ CREATE TABLE reports.scope (
     catch_up_max integer DEFAULT 100
         CONSTRAINT scope_catch_up_max_check CHECK ((catch_up_max BETWEEN 1 AND 1000000) IS NOT FALSE
             OR reports.refuse_value(format('scope "%s"', name), 'catch_up_max', catch_up_max::text, 'Write a number from 1 to 1000000, or NULL for no bound.')),
+    catch_up_per_minute integer
+        CONSTRAINT scope_catch_up_per_minute_check CHECK ((catch_up_per_minute BETWEEN 1 AND 1000000) IS NOT FALSE
+            OR reports.refuse_value(format('scope "%s"', name), 'catch_up_per_minute', catch_up_per_minute::text, 'Write a number from 1 to 1000000, or NULL for no bound.')),
+    catch_up_order text NOT NULL DEFAULT 'oldest'
+        CONSTRAINT scope_catch_up_order_check CHECK (catch_up_order IN ('oldest', 'newest')
+            OR reports.refuse_value(format('scope "%s"', name), 'catch_up_order', catch_up_order, 'Write ''oldest'' or ''newest'', which go first.')),
     created_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 COMMENT ON TABLE reports.scope IS 'An independent field of authority: the schedules that one leader plans. Never deleted, since its fence never is (I2).';
 COMMENT ON COLUMN reports.scope.name IS 'Name, also the ZooKeeper path element below /scopes.';
 COMMENT ON COLUMN reports.scope.description IS 'For people.';
 COMMENT ON COLUMN reports.scope.catch_up_max IS 'Most jobs of missed firings queued and running at once, so that a long outage ends in no storm; NULL: no bound. It limits when they run, never whether they are planned.';
+COMMENT ON COLUMN reports.scope.catch_up_per_minute IS 'Most jobs of missed firings that are released within a minute, over all queues; the others wait. NULL: no bound.';
+COMMENT ON COLUMN reports.scope.catch_up_order IS 'Which missed firings go first among those of one priority: oldest or newest.';
 COMMENT ON COLUMN reports.scope.created_at IS 'When it was made.';
 
 CREATE TABLE reports.queue (
@@ -43,12 +51,20 @@ CREATE TABLE reports.queue (
     max_outstanding integer
         CONSTRAINT queue_max_outstanding_check CHECK ((max_outstanding BETWEEN 1 AND 1000000) IS NOT FALSE
             OR reports.refuse_value(format('queue "%s"', name), 'max_outstanding', max_outstanding::text, 'Write a number from 1 to 1000000, or NULL for no bound; to stop a queue: reportctl hold --queue NAME.')),
+    catch_up_per_minute integer
+        CONSTRAINT queue_catch_up_per_minute_check CHECK ((catch_up_per_minute BETWEEN 1 AND 1000000) IS NOT FALSE
+            OR reports.refuse_value(format('queue "%s"', name), 'catch_up_per_minute', catch_up_per_minute::text, 'Write a number from 1 to 1000000, or NULL for no bound of its own.')),
+    catch_up_order text
+        CONSTRAINT queue_catch_up_order_check CHECK ((catch_up_order IN ('oldest', 'newest')) IS NOT FALSE
+            OR reports.refuse_value(format('queue "%s"', name), 'catch_up_order', catch_up_order, 'Write ''oldest'' or ''newest'', which go first, or NULL for what the scope says.')),
     created_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 COMMENT ON TABLE reports.queue IS 'A class of jobs; workers say which queues they serve.';
 COMMENT ON COLUMN reports.queue.name IS 'Name, as in schedule.queue and worker.conf.';
 COMMENT ON COLUMN reports.queue.description IS 'For people.';
 COMMENT ON COLUMN reports.queue.max_outstanding IS 'Most jobs queued and running at once, for each scope; what is beyond it waits. NULL: no bound.';
+COMMENT ON COLUMN reports.queue.catch_up_per_minute IS 'Most jobs of missed firings that are released into it within a minute, for each scope, and within what the scope allows. NULL: no bound of its own.';
+COMMENT ON COLUMN reports.queue.catch_up_order IS 'Which missed firings go first among those of one priority: oldest or newest; NULL: as the scope says. A queue with newest goes before one with oldest.';
 COMMENT ON COLUMN reports.queue.created_at IS 'When it was made.';
 INSERT INTO reports.queue (name, description) VALUES ('default', 'Where a schedule''s jobs go unless it says otherwise.');
 

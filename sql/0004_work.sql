@@ -184,6 +184,7 @@ CREATE INDEX job_waits_its_turn ON reports.job (scope, schedule, run_after, id) 
 CREATE INDEX job_active ON reports.job (schedule, id)
     WHERE overlap <> 'allow' AND state IN ('waiting', 'queued', 'running', 'retry_wait', 'quarantined')
       AND waits_for IS DISTINCT FROM 'overlap';
+CREATE INDEX job_catch_up_waiting ON reports.job (scope, waits_for, queue, priority DESC, run_after DESC, id DESC) WHERE state = 'waiting' AND catch_up;
 CREATE INDEX job_catching_up ON reports.job (scope) WHERE catch_up AND state IN ('queued', 'running');
 COMMENT ON TABLE reports.job IS 'The work of one occurrence. Few indexes on purpose: none on lease or token, so that heartbeats stay HOT.';
 COMMENT ON COLUMN reports.job.id IS 'UUIDv7 made by the leader: a promoted standby would hand out sequence values again.';
@@ -197,7 +198,7 @@ COMMENT ON COLUMN reports.job.priority IS 'Higher first.';
 COMMENT ON COLUMN reports.job.state IS 'See the type job_state.';
 COMMENT ON COLUMN reports.job.waits_for IS 'waiting: overlap (for another job of its schedule to end) or capacity (for room in its queue, or in the catch-up budget).';
 COMMENT ON COLUMN reports.job.overlap IS 'From the schedule''s version; follows the schedule''s edits while the job is open.';
-COMMENT ON COLUMN reports.job.catch_up IS 'Of a missed firing or a backfill: live work goes first, and scope.catch_up_max bounds it.';
+COMMENT ON COLUMN reports.job.catch_up IS 'Of a missed firing or a backfill: live work goes first, and catch_up_max and catch_up_per_minute bound it.';
 COMMENT ON COLUMN reports.job.run_after IS 'Not claimed before (backoff).';
 COMMENT ON COLUMN reports.job.attempt IS 'Attempts begun; counted at the claim, so that a job that kills its worker is counted too.';
 COMMENT ON COLUMN reports.job.handed_back IS 'Attempts a stopping worker returned unharmed; they do not use up max_attempts.';
@@ -321,6 +322,20 @@ COMMENT ON COLUMN reports.queue_load.outstanding IS 'Jobs queued and running.';
 COMMENT ON COLUMN reports.queue_load.waiting IS 'Jobs that wait for room; counting stops at 10 000.';
 COMMENT ON COLUMN reports.queue_load.counted_at IS 'When; written when a number changed, otherwise every ten seconds.';
 
+-- The budget of missed firings is kept in rows, so that the next leader goes on with what is left of it.
+CREATE TABLE reports.catch_up_release (
+    scope reports.name NOT NULL,
+    queue text NOT NULL,
+    second timestamptz NOT NULL,
+    jobs integer NOT NULL CHECK (jobs > 0),
+    PRIMARY KEY (scope, queue, second)
+) WITH (fillfactor = 50);
+COMMENT ON TABLE reports.catch_up_release IS 'Jobs of missed firings that were released within the last minute, by the second: what catch_up_per_minute counts.';
+COMMENT ON COLUMN reports.catch_up_release.scope IS 'The scope.';
+COMMENT ON COLUMN reports.catch_up_release.queue IS 'The queue.';
+COMMENT ON COLUMN reports.catch_up_release.second IS 'The second in which they were, by the database clock.';
+COMMENT ON COLUMN reports.catch_up_release.jobs IS 'How many.';
+
 CREATE TABLE reports.worker (
     id uuid PRIMARY KEY,
     name text NOT NULL CHECK (octet_length(name) BETWEEN 1 AND 253),
@@ -349,7 +364,7 @@ COMMENT ON COLUMN reports.worker.stopped_at IS 'When it ended or was found dead.
 
 CREATE TABLE reports.request (
     id uuid PRIMARY KEY,
-    kind text NOT NULL CHECK (kind IN ('trigger', 'pause', 'resume', 'cancel', 'retry', 'handoff', 'backfill')),
+    kind text NOT NULL CHECK (kind IN ('trigger', 'pause', 'resume', 'cancel', 'retry', 'handoff', 'backfill', 'discard')),
     scope reports.name NOT NULL,
     subject text NOT NULL CHECK (octet_length(subject) BETWEEN 1 AND 200),
     argument text CHECK (octet_length(argument) <= 500),
@@ -366,10 +381,10 @@ CREATE TABLE reports.request (
 CREATE INDEX request_pending ON reports.request (scope, requested_at) WHERE state = 'pending';
 COMMENT ON TABLE reports.request IS 'What an operator asks of the leader. The id may be sent again and gets the first answer.';
 COMMENT ON COLUMN reports.request.id IS 'Chosen by the asker.';
-COMMENT ON COLUMN reports.request.kind IS 'trigger, pause, resume, backfill (a schedule), cancel, retry (a job), handoff (a scope).';
+COMMENT ON COLUMN reports.request.kind IS 'trigger, pause, resume, backfill (a schedule), cancel, retry (a job), handoff (a scope), discard (missed firings of a schedule or queue).';
 COMMENT ON COLUMN reports.request.scope IS 'Whose leader answers.';
-COMMENT ON COLUMN reports.request.subject IS 'The schedule meant; for cancel and retry the job: SCHEDULE:KEY or its id; for handoff the scope.';
-COMMENT ON COLUMN reports.request.argument IS 'trigger: the occurrence key (NULL: the request id is the key); pause, resume, cancel: why, or NULL; retry: again, where a job that succeeded is meant, or NULL; handoff: the member that is to lead, NULL: the next in line; backfill: the span, or the earlier request whose open jobs are to be cancelled.';
+COMMENT ON COLUMN reports.request.subject IS 'The schedule meant; for cancel and retry the job: SCHEDULE:KEY or its id; for handoff the scope; for discard the schedule, or queue:QUEUE@SCOPE.';
+COMMENT ON COLUMN reports.request.argument IS 'trigger: the occurrence key (NULL: the request id is the key); pause, resume, cancel: why, or NULL; retry: again, where a job that succeeded is meant, or NULL; handoff: the member that is to lead, NULL: the next in line; backfill: the span, or the earlier request whose open jobs are to be cancelled; discard: "all: " or "before INSTANT: ", and why.';
 COMMENT ON COLUMN reports.request.requested_by IS 'Login role.';
 COMMENT ON COLUMN reports.request.requested_at IS 'When.';
 COMMENT ON COLUMN reports.request.deadline IS 'Not carried out after.';

@@ -292,6 +292,7 @@ LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     bounded_queues text[];
+    metered_queues text[];
     budgeted boolean;
     newest uuid[];
     some_wait boolean;
@@ -318,7 +319,8 @@ BEGIN
     END IF;
     -- Without locks: an open psql session on these tables stops no firing (I12).
     bounded_queues := ARRAY(SELECT q.name::text FROM reports.queue q WHERE q.max_outstanding IS NOT NULL);
-    budgeted := (SELECT s.catch_up_max IS NOT NULL FROM reports.scope s WHERE s.name = p_scope);
+    metered_queues := ARRAY(SELECT q.name::text FROM reports.queue q WHERE q.catch_up_per_minute IS NOT NULL);
+    budgeted := (SELECT s.catch_up_max IS NOT NULL OR s.catch_up_per_minute IS NOT NULL FROM reports.scope s WHERE s.name = p_scope);
     WITH given AS MATERIALIZED (
         SELECT * FROM unnest(p_schedule, p_version, p_step, p_next_fire_at, p_next_nominal, p_next_offset_s,
                              p_last_fire_at, p_last_nominal, p_last_offset_s, p_zone_digest)
@@ -393,7 +395,8 @@ BEGIN
                f.timeout
           FROM firing f
          CROSS JOIN LATERAL (SELECT CASE WHEN f.overlap IN ('queue', 'replace') THEN 'overlap'
-                                         WHEN f.queue = ANY (bounded_queues) OR (budgeted AND f.cause = 'misfire')
+                                         WHEN f.queue = ANY (bounded_queues)
+                                              OR (f.cause = 'misfire' AND (budgeted OR f.queue = ANY (metered_queues)))
                                               THEN 'capacity' END AS waits_for) w
          -- IS TRUE keeps the sub-select a hash table: joined, each firing is compared with each.
          WHERE (f.job IN (SELECT o.job_id FROM made o)) IS TRUE

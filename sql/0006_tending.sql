@@ -167,13 +167,41 @@ END
 $$;
 COMMENT ON FUNCTION reports.give_turns(text, integer) IS 'Lets the oldest waiting job of each schedule go on that has no active one.';
 
+-- How many missed firings were released within a minute is counted from rows, by the second. A second is
+-- counted until it is a whole minute ago, so that no 60 seconds have more than catch_up_per_minute.
+CREATE FUNCTION reports.catch_up_used(p_scope text, p_queue text DEFAULT NULL) RETURNS bigint
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+    SELECT coalesce(sum(r.jobs), 0)::bigint FROM reports.catch_up_release r
+     WHERE r.scope = p_scope AND (p_queue IS NULL OR r.queue = p_queue) AND r.second > clock_timestamp() - interval '61 s'
+$$;
+COMMENT ON FUNCTION reports.catch_up_used(text, text) IS 'Jobs of missed firings that were released within a minute, in a queue or (NULL) in all.';
+
+-- What a clock that was set back has left in the future counts from now: the budget is never exceeded by
+-- that, and no scope waits longer than a minute for it.
+CREATE FUNCTION reports.catch_up_forget(p_scope text) RETURNS void
+LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+    WITH moment AS MATERIALIZED (
+        SELECT date_trunc('second', clock_timestamp()) AS now
+    ), gone AS (
+        DELETE FROM reports.catch_up_release r USING moment m
+         WHERE r.scope = p_scope AND (r.second <= m.now - interval '62 s' OR r.second > m.now + interval '1 s')
+        RETURNING r.queue, r.jobs, r.second > m.now AS ahead, m.now
+    )
+    INSERT INTO reports.catch_up_release AS r (scope, queue, second, jobs)
+    SELECT p_scope, g.queue, g.now, least(sum(g.jobs), 2000000) FROM gone g WHERE g.ahead GROUP BY g.queue, g.now
+    ON CONFLICT (scope, queue, second) DO UPDATE SET jobs = r.jobs + excluded.jobs
+$$;
+COMMENT ON FUNCTION reports.catch_up_forget(text) IS 'Forgets releases of missed firings that are older than a minute.';
+
 -- The one place where a waiting job becomes outstanding, with its message (I4). Picks by priority and age
--- over all queues, so that no queue starves another; reading `queue` takes no lock.
+-- over all queues, so that no queue starves another; reading `queue` takes no lock. Of missed firings the
+-- newest go first where catch_up_order says so.
 CREATE FUNCTION reports.fill_room(p_scope text, p_generation bigint, p_catch_up boolean, p_limit integer) RETURNS integer
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
     filled integer;
+    newest_first boolean := (SELECT p_catch_up AND s.catch_up_order = 'newest' FROM reports.scope s WHERE s.name = p_scope);
 BEGIN
     WITH RECURSIVE wanted (queue) AS (
         (SELECT j.queue FROM reports.job j
@@ -187,8 +215,12 @@ BEGIN
         SELECT j.queue, count(*) AS jobs FROM reports.job j WHERE j.scope = p_scope AND j.state = 'running' GROUP BY j.queue
     ), room AS MATERIALIZED (
         -- One statement, one snapshot: a job that is being claimed is counted once.
-        SELECT w.queue, CASE WHEN q.max_outstanding IS NULL THEN p_limit
-                             ELSE least(greatest(q.max_outstanding - ready.jobs - coalesce(r.jobs, 0), 0), p_limit) END AS jobs
+        SELECT w.queue,
+               least(CASE WHEN q.max_outstanding IS NULL THEN p_limit
+                          ELSE least(greatest(q.max_outstanding - ready.jobs - coalesce(r.jobs, 0), 0), p_limit) END,
+                     CASE WHEN p_catch_up AND q.catch_up_per_minute IS NOT NULL
+                          THEN greatest(q.catch_up_per_minute - reports.catch_up_used(p_scope, w.queue), 0) END) AS jobs,
+               CASE WHEN p_catch_up AND q.catch_up_order IS NOT NULL THEN q.catch_up_order = 'newest' ELSE newest_first END AS newest
           FROM wanted w
           LEFT JOIN reports.queue q ON q.name = w.queue
           LEFT JOIN running r ON r.queue = w.queue
@@ -201,11 +233,20 @@ BEGIN
         SELECT c.id
           FROM room r
          CROSS JOIN LATERAL (
-               SELECT j.id, j.priority, j.run_after FROM reports.job j
-                WHERE j.scope = p_scope AND j.state = 'waiting' AND j.waits_for = 'capacity' AND j.queue = r.queue
-                  AND j.catch_up = p_catch_up
-                ORDER BY j.priority DESC, j.run_after, j.id LIMIT r.jobs FOR UPDATE SKIP LOCKED) c
-         ORDER BY c.priority DESC, c.run_after, c.id LIMIT p_limit
+               SELECT o.id, o.priority, extract(epoch FROM o.run_after) AS place
+                 FROM (SELECT j.id, j.priority, j.run_after FROM reports.job j
+                        WHERE j.scope = p_scope AND j.state = 'waiting' AND j.waits_for = 'capacity' AND j.queue = r.queue
+                          AND j.catch_up = p_catch_up
+                        ORDER BY j.priority DESC, j.run_after, j.id
+                        LIMIT CASE WHEN r.newest THEN 0 ELSE r.jobs END FOR UPDATE SKIP LOCKED) o
+                UNION ALL
+               SELECT n.id, n.priority, -extract(epoch FROM n.run_after)
+                 FROM (SELECT j.id, j.priority, j.run_after FROM reports.job j
+                        WHERE j.scope = p_scope AND j.state = 'waiting' AND j.waits_for = 'capacity' AND j.queue = r.queue
+                          AND j.catch_up
+                        ORDER BY j.priority DESC, j.run_after DESC, j.id DESC
+                        LIMIT CASE WHEN r.newest THEN r.jobs ELSE 0 END FOR UPDATE SKIP LOCKED) n) c
+         ORDER BY c.priority DESC, c.place, c.id LIMIT p_limit
     ), queued AS (
         -- By ANY (ARRAY (...)): joined, a planner without statistics reads the whole table.
         UPDATE reports.job j SET state = 'queued', waits_for = NULL, dispatch_number = j.dispatch_number + 1
@@ -214,14 +255,20 @@ BEGIN
     ), message AS (
         INSERT INTO reports.outbox (scope, job_id, dispatch_number, schedule, occurrence_key, queue, scheduled_for, generation)
         SELECT p_scope, q.id, q.dispatch_number, q.schedule, q.occurrence_key, q.queue, o.scheduled_for, p_generation
-          FROM queued q JOIN reports.occurrence o ON o.schedule = q.schedule AND o.occurrence_key = q.occurrence_key
-         ORDER BY q.priority DESC, q.run_after, q.id
+          FROM queued q
+          JOIN room r ON r.queue = q.queue
+          JOIN reports.occurrence o ON o.schedule = q.schedule AND o.occurrence_key = q.occurrence_key
+         ORDER BY q.priority DESC, extract(epoch FROM q.run_after) * CASE WHEN r.newest THEN -1 ELSE 1 END, q.id
+    ), counted AS (
+        INSERT INTO reports.catch_up_release AS r (scope, queue, second, jobs)
+        SELECT p_scope, q.queue, date_trunc('second', clock_timestamp()), count(*) FROM queued q WHERE p_catch_up GROUP BY q.queue, 3
+        ON CONFLICT (scope, queue, second) DO UPDATE SET jobs = r.jobs + excluded.jobs
     )
     SELECT count(*) INTO filled FROM queued;
     RETURN filled;
 END
 $$;
-COMMENT ON FUNCTION reports.fill_room(text, bigint, boolean, integer) IS 'Queues and dispatches jobs that wait for room, as many as their queues have; returns how many.';
+COMMENT ON FUNCTION reports.fill_room(text, bigint, boolean, integer) IS 'Queues and dispatches jobs that wait for room, as many as their queues have (of missed firings also as many as the queues'' catch_up_per_minute leaves); returns how many.';
 
 CREATE FUNCTION reports.release_waiting(p_scope text, p_generation bigint, p_limit integer) RETURNS integer
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -261,9 +308,14 @@ BEGIN
     END IF;
     -- Live work first; what is left of the room goes to missed firings, within their budget.
     released := reports.fill_room(p_scope, p_generation, false, bound);
+    IF NOT EXISTS (SELECT FROM reports.job j WHERE j.scope = p_scope AND j.state = 'waiting' AND j.waits_for = 'capacity' AND j.catch_up) THEN
+        RETURN released;
+    END IF;
+    PERFORM reports.catch_up_forget(p_scope);
     SELECT least(bound - released, s.catch_up_max - (
                SELECT count(*) FROM (SELECT FROM reports.job j WHERE j.scope = p_scope AND j.catch_up
-                                        AND j.state IN ('queued', 'running') LIMIT s.catch_up_max) x))
+                                        AND j.state IN ('queued', 'running') LIMIT s.catch_up_max) x),
+               CASE WHEN s.catch_up_per_minute IS NOT NULL THEN s.catch_up_per_minute - reports.catch_up_used(p_scope) END)
       INTO budget FROM reports.scope s WHERE s.name = p_scope;
     IF budget > 0 THEN
         released := released + reports.fill_room(p_scope, p_generation, true, budget);

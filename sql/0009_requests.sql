@@ -285,6 +285,8 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp A
 BEGIN
     IF p_kind = 'handoff' THEN
         its_scope := reports.check_handoff(p_subject, p_argument);
+    ELSIF p_kind = 'discard' THEN
+        its_scope := reports.check_discard(p_subject, p_argument);
     ELSIF p_kind IN ('cancel', 'retry') THEN
         its_job := reports.find_job(p_subject);
         SELECT j.scope INTO its_scope FROM reports.job j WHERE j.id = its_job;
@@ -300,7 +302,7 @@ BEGIN
         END IF;
     ELSE
         RAISE EXCEPTION 'there is no request of the kind %', coalesce(quote_literal(p_kind), 'NULL')
-            USING ERRCODE = 'invalid_parameter_value', HINT = 'There are trigger, pause, resume, cancel, retry, backfill and handoff.';
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'There are trigger, pause, resume, cancel, retry, backfill, discard and handoff.';
     END IF;
     IF p_kind = 'trigger' THEN
         PERFORM reports.check_key(p_subject, p_argument);
@@ -365,7 +367,7 @@ BEGIN
     its_scope := r.scope;
 END
 $$;
-COMMENT ON FUNCTION reports.ask(uuid, text, text, text, interval) IS 'Asks the leader for something: trigger (argument: key), pause, resume (why) of a schedule; cancel (why), retry of a job (again: also of one that succeeded); handoff (member that is to lead) of a scope; backfill (id of an earlier one, whose open jobs are cancelled) of a schedule, otherwise see ask_backfill. While a hold stands, and so nobody leads, pause, resume and cancel are carried out by the call itself.';
+COMMENT ON FUNCTION reports.ask(uuid, text, text, text, interval) IS 'Asks the leader for something: trigger (argument: key), pause, resume (why) of a schedule; cancel (why), retry of a job (again: also of one that succeeded); handoff (member that is to lead) of a scope; backfill (id of an earlier one, whose open jobs are cancelled) of a schedule, otherwise see ask_backfill; discard ("all: " or "before INSTANT: ", and why) of the missed firings that wait, of a schedule or of queue:QUEUE@SCOPE. While a hold stands, and so nobody leads, pause, resume and cancel are carried out by the call itself.';
 
 CREATE FUNCTION reports.pending_requests(p_scope text, p_limit integer)
 RETURNS TABLE (id uuid, kind text, subject text, argument text, expired boolean, database_now timestamptz)
@@ -745,6 +747,9 @@ BEGIN
         SELECT t.new_state, t.its_answer INTO new_state, its_answer FROM reports.carry_out_pause(r) t;
     ELSIF r.kind = 'cancel' THEN
         SELECT t.new_state, t.its_answer INTO new_state, its_answer FROM reports.carry_out_cancel(r, p_generation) t;
+    ELSIF r.kind = 'discard' THEN
+        SELECT t.new_state, t.its_answer INTO new_state, its_answer
+          FROM reports.carry_out_discard(r, p_incarnation, p_generation) t;
     ELSIF r.kind = 'backfill' THEN
         SELECT t.new_state, t.its_answer INTO new_state, its_answer
           FROM reports.carry_out_backfill(r, p_incarnation, p_generation) t;

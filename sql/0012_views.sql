@@ -286,8 +286,11 @@ SELECT j.id, j.schedule, j.occurrence_key, j.scope, j.revision, j.report, j.queu
                    ORDER BY k.run_after, k.id LIMIT 1),
                  'its turn')
             ELSE format('room in queue "%s"', j.queue)
-                 || coalesce((SELECT ' (max_outstanding ' || q.max_outstanding || ')' FROM reports.queue q WHERE q.name = j.queue), '')
-                 || coalesce((SELECT format(', or in scope "%s" among missed firings (catch_up_max ', s.name) || s.catch_up_max || ')'
+                 || coalesce((SELECT ' (' || nullif(concat_ws(', ', 'max_outstanding ' || q.max_outstanding,
+                                                           CASE WHEN j.catch_up THEN 'catch_up_per_minute ' || q.catch_up_per_minute END), '') || ')'
+                                FROM reports.queue q WHERE q.name = j.queue), '')
+                 || coalesce((SELECT format(', or in scope "%s" among missed firings (', s.name)
+                                     || nullif(concat_ws(', ', 'catch_up_max ' || s.catch_up_max, 'catch_up_per_minute ' || s.catch_up_per_minute), '') || ')'
                                 FROM reports.scope s WHERE j.catch_up AND s.name = j.scope), '')
        END AS waits_on,
        extract(epoch FROM CASE WHEN j.state = 'running' THEN statement_timestamp()
@@ -732,6 +735,10 @@ BEGIN
     UNION ALL
     SELECT 'jobs', 'retry_wait',
            (SELECT count(*) FROM (SELECT FROM reports.job j WHERE j.scope = p_scope AND j.state = 'retry_wait' LIMIT 5000) x)::float8
+      FROM leader
+    UNION ALL
+    SELECT 'catch_up_waiting', NULL,
+           (SELECT count(*) FROM (SELECT FROM reports.job j WHERE j.scope = p_scope AND j.state = 'waiting' AND j.catch_up LIMIT 5000) x)::float8
       FROM leader
     UNION ALL
     SELECT 'jobs', 'queued',

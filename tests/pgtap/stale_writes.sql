@@ -27,6 +27,9 @@ INSERT INTO reports.request (id, kind, scope, subject, argument, deadline) VALUE
 INSERT INTO reports.handoff (request, scope, incarnation, generation, member) VALUES ('00000000-0000-4000-8000-0000000000a5', 'tap', 1, 100, 'member');
 INSERT INTO reports.request (id, kind, scope, subject, argument, deadline) VALUES ('00000000-0000-4000-8000-0000000000a6', 'backfill', 'tap', 'due', '2020', clock_timestamp() + interval '1 h');
 INSERT INTO reports.backfill_firing VALUES ('00000000-0000-4000-8000-0000000000a6', '2020-01-01T00:00', 1, '2020-01-01', '2020-01-01', 0, '2020-01-01', NULL, '2020-01-01');
+SELECT pg_temp.add_job('missed', 'waiting', p_queue => 'narrow', p_catch_up => true);
+UPDATE reports.occurrence SET cause = 'misfire' WHERE occurrence_key = 'missed';
+INSERT INTO reports.request (id, kind, scope, subject, argument, deadline) VALUES ('00000000-0000-4000-8000-0000000000a7', 'discard', 'tap', 'queue:narrow@tap', 'all: test', clock_timestamp() + interval '1 h');
 INSERT INTO reports.candidate (scope, member, incarnation, generation, ahead, state) VALUES ('tap', 'next', 1, 101, 1, 'ready');
 
 -- %1$s stands for scope, incarnation, generation and owner.
@@ -145,6 +148,7 @@ SELECT matches(pg_temp.effect(c.sql, format('''tap'', 1, 100, %L', pg_temp.leade
                ('answer_request pause', 'reports.request,reports.schedule,reports.schedule_change,reports.schedule_version'),
                ('answer_request handoff', 'reports.handoff'),
                ('answer_request backfill', 'reports.backfill_firing,reports.job,reports.occurrence,reports.outbox,reports.request'),
+               ('answer_request discard', 'reports.catch_up_discard,reports.job,reports.outbox,reports.request'),
                ('answer_request cancel', 'reports.job,reports.outbox,reports.request'),
                ('answer_request retry', 'reports.job,reports.outbox,reports.request')) AS t (function, tables) USING (function);
 
