@@ -301,6 +301,66 @@ const struct command command_table[] = {
         .example = "reportctl handoff main --to scheduler-2",
     },
     {
+        .words = "catchup show",
+        .summary = "After an outage: what of the missed firings waits, and when it will be done.",
+        .details =
+            "MAX is catch_up_max, the most that run at once; A MINUTE is catch_up_per_minute, of "
+            "the scope and of the queues; FIRST is catch_up_order. LAST MINUTE is how many were "
+            "released in it, and EXPECTED END when the last will be at that rate, or before any "
+            "was at A MINUTE. BACKFILL are those that somebody asked for. Live work goes before "
+            "all of it. Counting stops at 100 000.",
+        .privilege = READER,
+        .run = catchup_show_command,
+        .formats = FORMATS_PAGE,
+        .parameters = {{.name = "scope",
+                        .placeholder = "SCOPE",
+                        .kind = PARAMETER_WORD,
+                        .value = VALUE_NAME,
+                        .help = "only this scope."}},
+        .example = "reportctl catchup show",
+    },
+    {
+        .words = "catchup discard",
+        .summary = "Give up missed firings that wait, through the leader.",
+        .details =
+            "Their jobs are cancelled, with who asked and why, and a record is kept for ever "
+            "(reportctl schedule shows it). What is queued or runs already stays, and so do jobs "
+            "of a backfill (backfill --cancel ends those) and all live work; retry brings one "
+            "back. At most 5000 are discarded at once; the answer says whether more wait. Asks "
+            "first. " REQUEST,
+        .privilege = OPERATOR,
+        .run = catchup_discard_command,
+        .formats = FORMATS_ROWS,
+        .parameters = {{.name = "schedule",
+                        .placeholder = "SCHEDULE",
+                        .kind = PARAMETER_WORD,
+                        .value = VALUE_NAME,
+                        .help = "those of this schedule."},
+                       {.name = "--queue",
+                        .placeholder = "QUEUE",
+                        .kind = PARAMETER_OPTION,
+                        .value = VALUE_NAME,
+                        .help = "those of all schedules in this queue."},
+                       {.name = "--scope",
+                        .placeholder = "SCOPE",
+                        .kind = PARAMETER_OPTION,
+                        .value = VALUE_NAME,
+                        .help = "with --queue: of this scope; needed where there are several."},
+                       {.name = "--before",
+                        .placeholder = "INSTANT",
+                        .kind = PARAMETER_OPTION,
+                        .value = VALUE_INSTANT,
+                        .help = "only what was due before."},
+                       REASON("why; kept with who asked. Needed."),
+                       {.name = "--dry-run",
+                        .kind = PARAMETER_FLAG,
+                        .help = "ask for nothing, and show what would be discarded."},
+                       YES,
+                       WAIT,
+                       REQUEST_ID},
+        .example = "reportctl catchup discard sales-hourly --reason 'yesterday is of no use'",
+    },
+    {
         .words = "requests",
         .summary = "What was asked of the leaders, with the answers, newest first.",
         .privilege = READER,

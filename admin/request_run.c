@@ -170,8 +170,7 @@ static enum status request_follow(struct session *s, struct request *r, struct e
     }
 }
 
-/* Quoted for a shell where it must be. */
-static void word_add(char *text, size_t size, const char *word)
+void request_word_add(char *text, size_t size, const char *word)
 {
     static const char plain[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.,:+-@%/=";
@@ -191,17 +190,20 @@ static void word_add(char *text, size_t size, const char *word)
 /* The command line that asks the same again. */
 static void same_command(const struct request *r, char ret_text[COMMAND_MAX])
 {
-    (void)snprintf(ret_text, COMMAND_MAX, "reportctl %s", r->kind);
-    word_add(ret_text, COMMAND_MAX, r->subject);
+    (void)snprintf(ret_text, COMMAND_MAX, "reportctl %s",
+                   r->command != NULL ? r->command : r->kind);
+    if (r->command == NULL) {
+        request_word_add(ret_text, COMMAND_MAX, r->subject);
+    }
     if (r->words != NULL) {
         size_t used = strlen(ret_text);
         (void)snprintf(ret_text + used, COMMAND_MAX - used, " %s", r->words);
     } else if (r->argument != NULL) {
-        word_add(ret_text, COMMAND_MAX, r->option);
-        word_add(ret_text, COMMAND_MAX, r->argument);
+        request_word_add(ret_text, COMMAND_MAX, r->option);
+        request_word_add(ret_text, COMMAND_MAX, r->argument);
     }
-    word_add(ret_text, COMMAND_MAX, "--request-id");
-    word_add(ret_text, COMMAND_MAX, r->id);
+    request_word_add(ret_text, COMMAND_MAX, "--request-id");
+    request_word_add(ret_text, COMMAND_MAX, r->id);
 }
 
 /* Who should have answered, and when it was last seen, is what the operator needs to know next. */

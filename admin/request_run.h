@@ -20,6 +20,7 @@ struct request {
      * and behind them `more`; NULL: reports.ask. `words`: the options of the command line, in place
      * of `option` and the argument. */
     const char *ask, *words;
+    const char *command; /* the command line up to `words`; NULL: kind and subject */
     const char *const *more;
     int more_count; /* at most REQUEST_MORE_MAX */
     char id[UUID_TEXT_MAX];
@@ -33,5 +34,9 @@ struct request {
 /* Ask, wait, print the answer. The session is open. Returns DONE (answered, or not waited for),
  * REFUSED (refused, expired, or no answer in time), or the code of what failed; all reported. */
 enum exit_code request_run(struct session *s, struct request *r);
+
+/* Add a word to a command line that people may copy, behind a space, quoted for a shell where it
+ * must be. Cut at `size`. */
+void request_word_add(char *text, size_t size, const char *word);
 
 #endif

@@ -48,6 +48,10 @@ static const struct query queries[] = {
     {"gaps", "GAPS: FIRINGS NOT RUN", NULL,
      "SELECT firings, from_key, to_key, reason, version, recorded_at AS \"recorded_at~\""
      " FROM reports.v_gap WHERE schedule = $1 ORDER BY to_fire_at DESC LIMIT 10"},
+    {"discarded", "GIVEN UP BY REQUEST", NULL,
+     "SELECT firings, from_key, to_key, reason, discarded_by AS \"discarded_by|BY\", why,"
+     " recorded_at AS \"recorded_at~\", request AS \"request-\""
+     " FROM reports.v_catch_up_discard WHERE schedule = $1 ORDER BY recorded_at DESC LIMIT 10"},
     {"versions", "VERSIONS", NULL,
      "SELECT version, concat_ws(', ', CASE WHEN in_force THEN 'in force' END,"
      " CASE WHEN ended THEN 'deleted' WHEN paused THEN 'paused' END) AS \"state!\","

@@ -27,6 +27,9 @@ SELECT gen_random_uuid(), 's' || n, 'k', 'tap', 'nothing', 'default', 0, s.state
   FROM w, generate_series(1, 20700) n,
        LATERAL (SELECT (CASE WHEN n <= 20000 THEN 'succeeded' WHEN n <= 20300 THEN 'retry_wait' WHEN n <= 20600 THEN 'queued' ELSE 'running' END)::reports.job_state AS state) s;
 UPDATE reports.job SET run_after = now() WHERE state = 'queued';
+-- Some of them are missed firings.
+UPDATE reports.job SET catch_up = true WHERE state = 'retry_wait' AND schedule <= 's20020';
+UPDATE reports.scope SET catch_up_per_minute = 1000 WHERE name = 'tap';
 INSERT INTO reports.occurrence (schedule, occurrence_key, scope, job_id, scheduled_for, cause, version, incarnation, generation)
 SELECT schedule, occurrence_key, scope, id, now(), 'schedule', 1, 1, 100 FROM reports.job;
 INSERT INTO reports.outbox (scope, job_id, dispatch_number, schedule, occurrence_key, queue, scheduled_for, generation) SELECT 'tap', id, 1, schedule, occurrence_key, queue, now(), 100 FROM reports.job;
@@ -96,11 +99,11 @@ INSERT INTO statement VALUES
     ('rezone', $$SELECT f.* FROM arg, reports.rezone('tap', 1, 100, pg_temp.leader(), 'x', due, array_fill(1::bigint, '{20}'), array_fill(now(), '{20}'), array_fill(now()::timestamp, '{20}'),
                  array_fill(0, '{20}'), array_fill(NULL::timestamptz, '{20}'), array_fill('x'::text, '{20}')) f$$, 'none'),
     -- What is done is neither read nor passed over.
-    ('tend', $$SELECT f.* FROM reports.tend('tap', 1, 100, pg_temp.leader(), 100) f$$, 'job_catching_up job_pkey job_retry_wait job_running job_waiting( job_waits_its_turn)?'),
+    ('tend', $$SELECT f.* FROM reports.tend('tap', 1, 100, pg_temp.leader(), 100) f$$, 'job_catch_up_waiting job_catching_up job_pkey job_retry_wait job_running job_waiting( job_waits_its_turn)?'),
     ('outbox_ack', $$SELECT f.* FROM arg, reports.outbox_ack('tap', 1, 100, pg_temp.leader(), messages) f$$, 'none'),
     ('outbox_bury', $$SELECT f.* FROM arg, reports.outbox_bury('tap', 1, 100, pg_temp.leader(), messages, array_fill('x'::text, '{100}')) f$$, 'none'),
     ('outbox_trim', $$SELECT f.* FROM reports.outbox_trim('tap', 1, 100, pg_temp.leader(), 20000) f$$, 'none'),
-    ('scope_figures', $$SELECT count(*) FROM reports.scope_figures('tap')$$, 'job_ready job_retry_wait job_running job_waiting( job_waits_its_turn)?'),
+    ('scope_figures', $$SELECT count(*) FROM reports.scope_figures('tap')$$, 'job_catch_up_waiting job_ready job_retry_wait job_running job_waiting( job_waits_its_turn)?'),
     -- By primary key, and never through the ready or running index, which are full of dead entries when it matters.
     ('claim_ids', $$SELECT count(*) FROM arg, w, reports.claim_ids(w.id, '{default}', queued)$$, 'job_pkey'),
     ('claim_ready', $$SELECT count(*) FROM w, reports.claim_ready(w.id, '{default}', 50)$$, 'job_pkey job_ready'),

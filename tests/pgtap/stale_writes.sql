@@ -147,7 +147,7 @@ SELECT matches(pg_temp.effect(c.sql, format('''tap'', 1, 100, %L', pg_temp.leade
                ('answer_request trigger', 'reports.job,reports.occurrence,reports.outbox,reports.request'),
                ('answer_request pause', 'reports.request,reports.schedule,reports.schedule_change,reports.schedule_version'),
                ('answer_request handoff', 'reports.handoff'),
-               ('answer_request backfill', 'reports.backfill_firing,reports.job,reports.occurrence,reports.outbox,reports.request'),
+               ('answer_request backfill', 'reports.backfill_firing,reports.catch_up_release,reports.job,reports.occurrence,reports.outbox,reports.request'),
                ('answer_request discard', 'reports.catch_up_discard,reports.job,reports.outbox,reports.request'),
                ('answer_request cancel', 'reports.job,reports.outbox,reports.request'),
                ('answer_request retry', 'reports.job,reports.outbox,reports.request')) AS t (function, tables) USING (function);
