@@ -168,10 +168,8 @@ static enum exit_code discard_confirm(struct discard *d)
         if (code != EXIT_DONE) {
             return code;
         }
-        struct section only = {.key = "discard",
-                               .title = "WAITING NOW",
-                               .table = t,
-                               .empty = "no such missed firing"};
+        struct section only = {
+            .key = "discard", .title = "WAITING NOW", .table = t, .empty = "no such missed firing"};
         session_print(&d->s, &only, 1);
         table_free(t);
     }

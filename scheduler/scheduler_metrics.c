@@ -288,6 +288,12 @@ const struct metric_family SCHEDULER_FAMILIES[SCHEDULER_METRICS] = {
          .help = "Days for which a calendar that schedules of the scope use is still known, below "
                  "0 when that is past; none beyond 60, and of the 20 that end first.",
          .labels = {"scope", "calendar"}},
+    [SCHEDULER_CATCH_UP_WAITING] =
+        {.name = "report_scheduler_catch_up_waiting",
+         .kind = METRIC_GAUGE,
+         .help = "Jobs of missed firings and backfills that wait to be caught up with; counting "
+                 "stops at 5000.",
+         .labels = {"scope"}},
     [SCHEDULER_EDITS_WAITING] =
         {.name = "report_scheduler_edits_waiting",
          .kind = METRIC_GAUGE,

@@ -137,6 +137,7 @@ static void forget_token(struct checker *c, const struct fact *row)
 static void rebuild(struct checker *c)
 {
     tables_clear(&c->tables);
+    work_budget_begins(c);
     for (size_t i = 0; i <= c->judged; i++) {
         const struct fact *f = history_at(c->h, i);
         if (f->kind < FACT_ROW_ENSEMBLE || f->kind > FACT_RENEWED) {
@@ -178,6 +179,7 @@ static void judge(struct checker *c, const struct fact *f)
     if (f->kind == FACT_CALL) {
         judge_transaction(c, f);
     } else if (f->kind == FACT_CLOCK_STEP) {
+        work_budget_begins(c);
         clock_showed(c, f); /* the planner may have read it without a call in the history */
     } else if (f->kind == FACT_FAILOVER || f->kind == FACT_LOST) {
         take_failover(c, f);

@@ -200,6 +200,10 @@ struct checker {
     struct index report_of; /* (node, id, job) of good delivery reports */
     struct index lost_tokens;
     int64_t losses_to_come;
+    struct {
+        int64_t at_us[BUDGET_MOST]; /* a ring: true time of the last releases of missed firings */
+        int64_t count;
+    } releases[HISTORY_SCOPES];
     int64_t latest_db_us;   /* the latest that the database clock ever showed */
     int64_t faults_over_us; /* true time; HISTORY_NONE: not yet */
     bool rebuilt;           /* this ensemble's life ended without expiry */
@@ -229,6 +233,8 @@ void plan_after(struct checker *c, const struct transaction *x);
 void work_before(struct checker *c, const struct transaction *x);
 void work_after(struct checker *c, const struct transaction *x);
 void work_fact(struct checker *c, const struct fact *f);
+/* The database clock was set, or commits were lost: what was released counts no more. */
+void work_budget_begins(struct checker *c);
 void end_judge(struct checker *c, const struct fact *f);
 
 #endif

@@ -273,6 +273,29 @@ static void judge_capacity(struct checker *c, const struct job_row *j)
     }
 }
 
+void work_budget_begins(struct checker *c)
+{
+    memset(c->releases, 0, sizeof c->releases);
+}
+
+/* No minute has more missed firings than the budget, whoever leads. */
+static void judge_budget(struct checker *c, const struct job_row *j, int64_t at_us)
+{
+    int64_t budget = c->setup->catch_up_per_minute[j->scope];
+    if (budget == 0 || !j->catch_up) {
+        return;
+    }
+    int64_t *count = &c->releases[j->scope].count;
+    int64_t *slot = &c->releases[j->scope].at_us[*count % budget];
+    if (*count >= budget && at_us < *slot + MINUTE_US) {
+        blame(c, "capacity",
+              "scope %d has more than %" PRId64 " missed firings released in a minute", j->scope,
+              budget);
+    }
+    *slot = at_us;
+    ++*count;
+}
+
 /* Has the job a row of this call before that position? */
 static bool seen_before(const struct checker *c, const struct transaction *x, size_t until,
                         uint64_t job)
@@ -298,6 +321,7 @@ static void judge_queued(struct checker *c, const struct transaction *x, const s
         blame(c, "hold", "job %" PRIx64 " of a held scope was released", j->job);
     }
     judge_capacity(c, j);
+    judge_budget(c, j, x->call->at_us);
 }
 
 static void judge_went_on(struct checker *c, const struct transaction *x, const struct job_row *j)

@@ -97,6 +97,13 @@ struct db_outbox {
     int64_t generation, created_at;
 };
 
+/* catch_up_release, of all queues together: no queue has a budget of its own here. */
+#define RELEASES_MAX 64
+struct db_release {
+    int64_t second; /* microseconds; jobs 0: free */
+    int jobs;
+};
+
 struct db_attempt {
     size_t job;
     int attempt;
@@ -144,6 +151,7 @@ struct db_ensemble {
 
 struct database {
     struct db_fence fences[HISTORY_SCOPES];
+    struct db_release releases[HISTORY_SCOPES][RELEASES_MAX];
     int schedule_scope[HISTORY_SCHEDULES];
     int schedules;
     struct db_version versions[VERSIONS_MAX];

@@ -5,6 +5,7 @@
 #include "mutant.h"
 #include "world.h"
 
+#define SECOND_US  INT64_C(1000000)
 #define FURTHER_US 10000000 /* what lies further ahead was made by another clock */
 
 int64_t retry_delay(int64_t base, int64_t cap, int attempt)
@@ -233,6 +234,42 @@ static void release_retries(struct transaction *t)
     }
 }
 
+/* catch_up_forget: what a clock that was set back has left in the future counts from now. */
+static void catch_up_forget(struct transaction *t)
+{
+    int64_t now = t->now / SECOND_US * SECOND_US;
+    for (size_t i = 0; i < RELEASES_MAX; i++) {
+        struct db_release *r = &db.releases[t->scope][i];
+        r->jobs = r->second <= now - 62 * SECOND_US ? 0 : r->jobs;
+        r->second = r->second > now + SECOND_US ? now : r->second;
+    }
+}
+
+static int64_t catch_up_used(const struct transaction *t)
+{
+    int64_t used = 0;
+    for (size_t i = 0; i < RELEASES_MAX; i++) {
+        const struct db_release *r = &db.releases[t->scope][i];
+        used += r->second > t->now - 61 * SECOND_US ? r->jobs : 0;
+    }
+    return used;
+}
+
+static void catch_up_count(struct transaction *t, int jobs)
+{
+    struct db_release *own = NULL;
+    int64_t now = t->now / SECOND_US * SECOND_US;
+    for (size_t i = 0; i < RELEASES_MAX && jobs > 0; i++) {
+        struct db_release *r = &db.releases[t->scope][i];
+        if (r->jobs == 0 ? own == NULL : r->second == now) {
+            own = r;
+        }
+    }
+    if (own != NULL) {
+        *own = (struct db_release){.second = now, .jobs = own->jobs + jobs};
+    }
+}
+
 int release_waiting(struct transaction *t, int limit)
 {
     release_retries(t);
@@ -250,7 +287,14 @@ int release_waiting(struct transaction *t, int limit)
     if (world.setup.catch_up_max[t->scope] > 0) {
         budget = most < budget ? most : budget;
     }
-    return budget > 0 ? released + fill_room(t, true, (int)budget) : released;
+    catch_up_forget(t);
+    if (world.setup.catch_up_per_minute[t->scope] > 0 && !MUTANT("budget_forgotten")) {
+        int64_t left = world.setup.catch_up_per_minute[t->scope] - catch_up_used(t);
+        budget = left < budget ? left : budget;
+    }
+    int caught_up = budget > 0 ? fill_room(t, true, (int)budget) : 0;
+    catch_up_count(t, caught_up);
+    return released + caught_up;
 }
 
 /* tend -------------------------------------------------------------------------------------------

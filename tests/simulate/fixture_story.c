@@ -25,6 +25,7 @@ static const struct setup setup = {
     .claim_lease_us = 6 * STORY_SECOND,
     .reap_grace_us = 2 * STORY_SECOND,
     .queue_bound = {3},
+    .catch_up_per_minute = {2},
     .live_within_us = 30 * STORY_SECOND,
     .work_within_us = 60 * STORY_SECOND,
     .expect_mark = true,

@@ -57,6 +57,7 @@ SIMULATED = {
     "outcome_without_token": "an outcome closes the job whatever its token is",
     "overlap_without_lock": "overlap is decided by what was there before the call waited",
     "capacity_ignored": "queues are filled beyond their bound",
+    "budget_forgotten": "of missed firings more are released in a minute than catch_up_per_minute",
     "hold_ignored": "planning and claiming do not look at holds",
 }
 
@@ -144,6 +145,13 @@ SQL = {
     "capacity_ignored": (
         SIMULATED["capacity_ignored"], ["capacity"],
         [("0006_tending", "least(greatest(q.max_outstanding - ready.jobs - coalesce(r.jobs, 0), 0), p_limit)", "p_limit")]),
+    "budget_forgotten": (
+        SIMULATED["budget_forgotten"], ["catch_up"],
+        [("0006_tending", "THEN s.catch_up_per_minute - reports.catch_up_used(p_scope) END", "THEN s.catch_up_per_minute END")]),
+    "budget_of_a_leader": (
+        "the next leader begins with the whole of the budget", ["catch_up"],
+        [("0003_authority", "    verdict := 'established';\n",
+          "    DELETE FROM reports.catch_up_release r WHERE r.scope = p_scope;\n    verdict := 'established';\n")]),
     "hold_ignored": (
         SIMULATED["hold_ignored"], ["holds"],
         [("0003_authority", "AS $$ SELECT EXISTS (SELECT FROM reports.hold WHERE lifted_at IS NULL AND queue IS NULL",

@@ -201,6 +201,35 @@ static void test_a_queue_beyond_its_bound_is_seen(void **state_)
     assert_broken(s, "capacity");
 }
 
+/* A missed firing of schedule 3, which is released and ends. */
+static void catch_up(struct story *s, int64_t n)
+{
+    uint64_t number = 300 + (uint64_t)n;
+    struct fact late = occurrence(FIRST, 3, firing(n), number);
+    late.cause = CAUSE_MISFIRE;
+    send_call(s, FIRST, OP_PLAN_BATCH);
+    row(s, late);
+    struct fact queued = job(3, number, JOB_QUEUED);
+    queued.run_after_us = firing(n);
+    queued.catch_up = true;
+    row(s, queued);
+    row(s, message(s, number));
+    row(s, progress(3, n + 2, firing(n)));
+    done(s, FIRST, OP_PLAN_BATCH, VERDICT_OK);
+}
+
+static void test_more_missed_firings_in_a_minute_than_the_budget_are_seen(void **state_)
+{
+    (void)state_;
+    struct story *s = two_schedulers(); /* the budget is 2 */
+    pass(s, 3 * STORY_SECOND);
+    catch_up(s, 0);
+    catch_up(s, 1);
+    assert_string_equal(broken(s), "");
+    catch_up(s, 2);
+    assert_broken(s, "capacity");
+}
+
 static void hold(struct story *s)
 {
     send_work(s, 0, OP_RAISE_HOLD);
@@ -254,6 +283,7 @@ int main(void)
         cmocka_unit_test(test_a_job_that_waits_for_the_one_before_is_right),
         cmocka_unit_test(test_a_forbidden_overlap_is_seen),
         cmocka_unit_test(test_a_queue_beyond_its_bound_is_seen),
+        cmocka_unit_test(test_more_missed_firings_in_a_minute_than_the_budget_are_seen),
         cmocka_unit_test(test_planning_while_held_is_seen),
         cmocka_unit_test(test_claiming_while_held_is_seen),
         cmocka_unit_test(test_leading_on_a_database_behind_the_mark_is_seen),

@@ -158,6 +158,11 @@ static void setup_draw(uint64_t seed)
     for (int i = 0; i < s->scopes; i++) {
         s->catch_up_max[i] = chance_hits(&c, 500) ? chance_in(&c, 1, 3) : 0;
     }
+    struct chance budget = chance_of(seed, 6);
+    for (int i = 0; i < s->scopes; i++) {
+        s->catch_up_per_minute[i] =
+            chance_hits(&budget, 400) ? chance_in(&budget, 1, BUDGET_MOST) : 0;
+    }
     world.base_us =
         bases[chance_next(&c) % (sizeof bases / sizeof bases[0])] + chance_in(&c, 0, 999999);
 }
