@@ -1,7 +1,10 @@
 /* Jobs, claims and messages: I4 to I7, overlap, capacity, holds. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "checker_state.h"
+
+#define MINUTE_US INT64_C(60000000)
 
 /* What each function may make of a job -----------------------------------------------------------
  */

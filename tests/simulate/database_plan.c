@@ -161,10 +161,10 @@ static enum job_waits waits_for(const struct part *part, const struct planned_ro
     if (r->overlap == OVERLAP_QUEUE || r->overlap == OVERLAP_REPLACE) {
         return WAITS_FOR_OVERLAP;
     }
-    bool bounded = world.setup.queue_bound[r->queue] > 0 ||
-                   ((world.setup.catch_up_max[scope] > 0 ||
-                     world.setup.catch_up_per_minute[scope] > 0) &&
-                    f->cause == CAUSE_MISFIRE);
+    bool bounded =
+        world.setup.queue_bound[r->queue] > 0 ||
+        ((world.setup.catch_up_max[scope] > 0 || world.setup.catch_up_per_minute[scope] > 0) &&
+         f->cause == CAUSE_MISFIRE);
     return bounded ? WAITS_FOR_CAPACITY : WAITS_FOR_NOTHING;
 }
 

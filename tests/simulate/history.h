@@ -30,7 +30,7 @@
 #define HISTORY_SCHEDULES    64
 #define HISTORY_QUEUES       4
 #define HISTORY_KEY_MAX      48
-#define BUDGET_MOST          8 /* catch_up_per_minute */
+#define BUDGET_MOST          8         /* catch_up_per_minute */
 #define HISTORY_NONE         INT64_MIN /* no time: SQL's NULL */
 
 /* The states of docs/lifecycle.md in that order; the world maps the product's own. */
@@ -291,11 +291,11 @@ struct setup {
     int schedulers, workers, scopes, queues;
     int64_t session_ms, tick_ms, margin_ms, beat_ms;
     int64_t claim_lease_us, reap_grace_us;
-    int64_t drift_ppm;                    /* of the nodes' clocks, at most, either way */
-    int64_t queue_bound[HISTORY_QUEUES];  /* max_outstanding a scope; 0: none */
-    int64_t catch_up_max[HISTORY_SCOPES]; /* 0: none */
+    int64_t drift_ppm;                           /* of the nodes' clocks, at most, either way */
+    int64_t queue_bound[HISTORY_QUEUES];         /* max_outstanding a scope; 0: none */
+    int64_t catch_up_max[HISTORY_SCOPES];        /* 0: none */
     int64_t catch_up_per_minute[HISTORY_SCOPES]; /* 0: none; at most BUDGET_MOST */
-    int64_t live_within_us;               /* see checker.h; 0: what checker_bound() derives */
+    int64_t live_within_us; /* see checker.h; 0: what checker_bound() derives */
     int64_t work_within_us; /* a job is closed within it after the later of FAULTS_OVER and its
                                run_after; 0: not judged */
     bool expect_mark;       /* the mark ("Guards", docs/architecture.md) is simulated */
