@@ -175,7 +175,7 @@ CREATE TABLE reports.job (
         ((state IN ('succeeded', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
     CONSTRAINT waits_for_something CHECK ((state = 'waiting') = (waits_for IS NOT NULL))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-CREATE INDEX job_ready ON reports.job (queue, priority DESC, run_after, id) WHERE state = 'queued';
+CREATE INDEX job_ready ON reports.job (queue, catch_up, priority DESC, run_after, id) WHERE state = 'queued';
 CREATE INDEX job_running ON reports.job (worker) WHERE state = 'running';
 CREATE INDEX job_retry_wait ON reports.job (scope, run_after) WHERE state = 'retry_wait';
 -- A job of a schedule that allows overlap, in a queue without a bound, has an entry in none of the following.

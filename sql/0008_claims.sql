@@ -191,7 +191,8 @@ BEGIN
         picked := picked || ARRAY(SELECT j.id FROM reports.job j
                                    WHERE j.state = 'queued' AND j.queue = q AND j.run_after <= clock_timestamp()
                                      AND j.scope <> ALL (held)
-                                   ORDER BY j.priority DESC, j.run_after, j.id
+                                   -- Missed firings are older than live work, and behind it.
+                                   ORDER BY j.catch_up, j.priority DESC, j.run_after, j.id
                                    LIMIT p_limit - cardinality(picked) FOR UPDATE SKIP LOCKED);
     END LOOP;
     IF cardinality(picked) = 0 THEN
@@ -200,7 +201,7 @@ BEGIN
     RETURN QUERY SELECT * FROM reports.claim(p_worker, picked);
 END
 $$;
-COMMENT ON FUNCTION reports.claim_ready(uuid, text[], integer) IS 'The pull path: claims ready jobs by queue order, then priority, then age.';
+COMMENT ON FUNCTION reports.claim_ready(uuid, text[], integer) IS 'The pull path: claims ready jobs by queue order, live work before missed firings, then by priority, then age.';
 
 -- Renews the listed (job, token) pairs and no others; a pair that is not returned is lost. One whose row another
 -- session holds is not waited for, or the worker's others would not be renewed in time either (I12): it is

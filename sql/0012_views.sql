@@ -749,22 +749,26 @@ BEGIN
            (SELECT count(*) FROM (SELECT j.scope FROM reports.job j WHERE j.state = 'running' ORDER BY j.worker LIMIT 5000) x
              WHERE x.scope = p_scope)::float8 FROM leader
     UNION ALL
-    -- The ready index is ordered by age within a queue and priority only: one probe for each priority.
+    -- The ready index is ordered by age within a queue, live or missed, and priority only: one probe for each.
     SELECT 'oldest_queued_seconds', q.name,
            greatest(extract(epoch FROM statement_timestamp() - oldest.run_after), 0)::float8
       FROM some_queue q
      CROSS JOIN LATERAL (
-           WITH RECURSIVE head AS (
-               (SELECT j.priority, j.run_after, j.scope FROM reports.job j
-                 WHERE j.state = 'queued' AND j.queue = q.name
-                 ORDER BY j.priority DESC, j.run_after LIMIT 1)
-               UNION ALL
-               SELECT n.* FROM head h CROSS JOIN LATERAL (
-                      SELECT j.priority, j.run_after, j.scope FROM reports.job j
-                       WHERE j.state = 'queued' AND j.queue = q.name AND j.priority < h.priority
-                       ORDER BY j.priority DESC, j.run_after LIMIT 1) n
-           )
-           SELECT c.run_after, c.scope FROM (SELECT * FROM head LIMIT 100) c ORDER BY c.run_after LIMIT 1) oldest
+           SELECT c.run_after, c.scope
+             FROM unnest('{false,true}'::boolean[]) AS kind (catch_up)
+            CROSS JOIN LATERAL (
+                  WITH RECURSIVE head AS (
+                      (SELECT j.priority, j.run_after, j.scope FROM reports.job j
+                        WHERE j.state = 'queued' AND j.queue = q.name AND j.catch_up = kind.catch_up
+                        ORDER BY j.priority DESC, j.run_after LIMIT 1)
+                      UNION ALL
+                      SELECT n.* FROM head h CROSS JOIN LATERAL (
+                             SELECT j.priority, j.run_after, j.scope FROM reports.job j
+                              WHERE j.state = 'queued' AND j.queue = q.name AND j.catch_up = kind.catch_up AND j.priority < h.priority
+                              ORDER BY j.priority DESC, j.run_after LIMIT 1) n
+                  )
+                  SELECT * FROM head LIMIT 100) c
+            ORDER BY c.run_after LIMIT 1) oldest
      WHERE oldest.scope = p_scope
     UNION ALL
     SELECT 'workers', q.name,

@@ -135,6 +135,13 @@ UPDATE reports.job SET state = 'succeeded', finished_at = clock_timestamp() WHER
 SELECT is(pg_temp.tend() || ' ' || pg_temp.jobs('high') || ', ' || pg_temp.jobs('a'), '2 - | 71 72, 73 74 | -', 'the room goes to live work, whatever the budget');
 UPDATE reports.queue SET max_outstanding = NULL WHERE name = 'q1';
 
+-- A worker that pulls takes live work first, too.
+DELETE FROM reports.job;
+CREATE TEMP TABLE w AS SELECT pg_temp.add_worker('{q1}') AS id;
+DELETE FROM reports.catch_up_release;
+SELECT is(pg_temp.plan('high', 75, 76) || ' ' || pg_temp.plan('a', 77, 77, 'schedule'), 'ok 2 ok 1', '(missed firings of a high priority, and a live one behind them)');
+SELECT is((SELECT string_agg(schedule || occurrence_key, ' ') FROM w, reports.claim_ready(w.id, '{q1}', 1)), 'a77', 'a worker that pulls claims it first');
+
 -- What people see.
 DELETE FROM reports.job;
 DELETE FROM reports.catch_up_release;
