@@ -103,6 +103,10 @@ bool publisher_is_fatal(const struct publisher *p, struct error *err);
 
 /* False from "all brokers are down" until something was acknowledged again. A gauge, not a rule. */
 bool publisher_is_reachable(const struct publisher *p);
+/* What a broker said when it refused us, or the library of it, for people. "": nothing, since the
+ * brokers answered last. It comes later than the failure of a call: as soon as one has answered.
+ * Valid until the next call. */
+const char *publisher_refusal(const struct publisher *p);
 
 /* Messages accepted whose report was not taken yet. */
 size_t publisher_in_flight(const struct publisher *p);

@@ -319,6 +319,11 @@ bool publisher_is_fatal(const struct publisher *p, struct error *err)
     return p->fatal;
 }
 
+const char *publisher_refusal(const struct publisher *p)
+{
+    return p->refusal;
+}
+
 bool publisher_is_reachable(const struct publisher *p)
 {
     return p->reachable;

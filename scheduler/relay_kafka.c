@@ -17,11 +17,14 @@ static const struct backoff publisher_backoff = {1000, 30000};
 
 static void publisher_note(struct relay_work *w, bool up, const struct error *why)
 {
+    bool refused = !up && w->publisher != NULL && publisher_refusal(w->publisher)[0] != '\0';
     w->counters.kafka_reachable = up;
-    if (up == w->publisher_up) {
+    /* Once more when the reason becomes known: a broker may refuse us after the first try. */
+    if (up == w->publisher_up && (!refused || w->refusal_told)) {
         return;
     }
     w->publisher_up = up;
+    w->refusal_told = refused;
     if (up) {
         log_event(LOG_LEVEL_INFO, "relay has Kafka again", "scope=%s topic=%s",
                   w->options->authority.scope, w->options->topic);

@@ -45,6 +45,7 @@ struct relay_work {
     instant publisher_made_at;
     bool warm;         /* metadata known and no failure since: messages may be handed over */
     bool publisher_up; /* as last logged */
+    bool refusal_told; /* with what a broker said, if it was refused */
 
     instant fetch_at;
     instant ack_at; /* INSTANT_NEVER: nothing to delete */

@@ -132,7 +132,8 @@ enum status connection_ensure(struct connection *c, const struct worker *w)
         c->failures = 0;
         return STATUS_OK;
     }
-    if (c->failures++ % 20 == 0) { /* about once a minute */
+    /* About once a minute, and at once when it is something else. */
+    if (c->failures++ % 20 == 0 || strcmp(err.text, c->why.text) != 0) {
         log_event(s == STATUS_INVALID ? LOG_LEVEL_ERROR : LOG_LEVEL_WARN,
                   "database connection failed, trying again", "connection=%s status=%s error=%s",
                   log_quote(c->what).text, status_name(s), log_quote(err.text).text);

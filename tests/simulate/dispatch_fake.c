@@ -263,6 +263,12 @@ bool publisher_is_fatal(const struct publisher *p, struct error *err)
     return false;
 }
 
+const char *publisher_refusal(const struct publisher *p)
+{
+    (void)p;
+    return ""; /* this one is away or answers */
+}
+
 bool publisher_is_reachable(const struct publisher *p)
 {
     return topic.up && !world_is_cut(p->process->node, SERVICE_KAFKA, CUT_TO);

@@ -264,6 +264,21 @@ def test_the_other_daemons_role_is_refused_by_name_with_the_one_to_use_and_few_w
         assert daemon.stop() == 0
 
 
+def test_a_worker_tells_at_once_that_it_is_kept_from_the_database_by_something_else_now(installation, proxy):
+    proxy.black_hole()
+    worker = installation.start_worker(database=installation.stack.conninfo(installation.database, "report_scheduler", proxy.port))
+    failed = "database connection failed, trying again"
+    first = installation.wait_until(lambda: events(worker, failed), 20, "it cannot connect")[0]
+    assert "is not a member" not in first
+    proxy.heal()
+    healed = time.monotonic()
+    which = re.search(r'connection="[^"]+"', first).group()
+    installation.wait_until(lambda: [x for x in events(worker, failed) if which in x and "is not a member of report_worker" in x], 20,
+                            "it says what is wrong now")
+    assert time.monotonic() - healed < 25, "it repeats itself after 20 failures only, three quarters of a minute later"
+    assert worker.stop() == 0
+
+
 def test_secrets_are_nowhere_to_be_seen(installation):
     secret = "s3cr3t-sesame"
     file = installation.directory / "password"

@@ -13,6 +13,7 @@ import pytest
 import servers
 from harness import build, config_text, scheduler_settings
 from proof import one
+from proxy import Proxy
 
 TLS = pathlib.Path(os.environ.get("RS_TLS", "/nonexistent"))
 EACH_SECOND = """
@@ -246,6 +247,19 @@ def test_refusal_by_kafka_is_told_and_jobs_run_by_pull(installation, secrets, st
     wait_for_log(installation, scheduler, "relay lost Kafka", REFUSALS[fault])
     wait_for_log(installation, worker, "Kafka consumer", REFUSALS[fault])
     installation.wait_until(lambda: artifacts(db) >= 2, 40, "reports are made all the same")
+
+
+def test_refusal_by_kafka_that_comes_late_is_told_all_the_same(installation, secrets):
+    """By a slow broker: what the relay tells first, that it does not get through, is not the reason yet."""
+    slow = Proxy(int(os.environ["RS_KAFKA_SECURE"].rpartition(":")[2]))
+    try:
+        slow.black_hole()
+        scheduler = installation.start_scheduler(**{**kafka_settings(secrets.file("kafka")), "kafka_brokers": f"127.0.0.1:{slow.port}"})
+        assert not re.search(REFUSALS["password"], wait_for_log(installation, scheduler, "relay lost Kafka"))
+        slow.heal()
+        wait_for_log(installation, scheduler, "relay lost Kafka", REFUSALS["password"])
+    finally:
+        slow.close()
 
 
 def test_topics_are_made_by_tls_and_sasl_with_a_schedulers_settings(installation, secrets):
