@@ -291,7 +291,8 @@ static void state_changed(struct checker *c, const struct fact *f)
     }
     if (f->state == STATE_ESTABLISHING && f->was == STATE_SUSPENDED) {
         c->tally.resumes++;
-        if (n->lapsed) {
+        /* Told of an earlier confirmation, when the session is given up by then: as above. */
+        if (n->lapsed && n->session != 0) {
             blame(c, "I8", "node %d resumes, and its lease had run out meanwhile", f->node);
         }
     }

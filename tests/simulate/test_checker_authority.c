@@ -176,6 +176,23 @@ static void test_resuming_after_the_lease_is_seen(void **state_)
     assert_broken(s, "I8");
 }
 
+/* A scope that waits for the database hears late that its session was confirmed in time, and at once
+ * at once that it was lost since. */
+static void test_a_resumption_heard_after_the_session_was_given_up_is_right(void **state_)
+{
+    (void)state_;
+    struct story *s = two_schedulers();
+    tell(s, (struct fact){.kind = FACT_DISCONNECTED, .node = 0});
+    pass(s, 9 * STORY_SECOND);
+    beat(s, 0, 1000);
+    tell(s, (struct fact){.kind = FACT_SESSION_LOST, .node = 0, .session = 500});
+    state(s, FIRST, STATE_ACTIVE, STATE_SUSPENDED);
+    state(s, FIRST, STATE_SUSPENDED, STATE_ESTABLISHING);
+    state(s, FIRST, STATE_ESTABLISHING, STATE_SUSPENDED);
+    state(s, FIRST, STATE_SUSPENDED, STATE_DOWN);
+    assert_broken(s, "");
+}
+
 static void test_a_decision_by_the_lease_of_another_session_is_seen(void **state_)
 {
     (void)state_;
@@ -268,6 +285,7 @@ int main(void)
         cmocka_unit_test(test_a_decision_while_suspended_is_seen),
         cmocka_unit_test(test_a_session_that_expires_before_the_lease_is_seen),
         cmocka_unit_test(test_resuming_after_the_lease_is_seen),
+        cmocka_unit_test(test_a_resumption_heard_after_the_session_was_given_up_is_right),
         cmocka_unit_test(test_a_decision_by_the_lease_of_another_session_is_seen),
         cmocka_unit_test(test_planning_in_a_state_that_may_not_is_seen),
         cmocka_unit_test(test_a_release_with_work_under_way_is_seen),

@@ -85,6 +85,11 @@ class Place:
         self.db.execute("INSERT INTO reports.schedule (name, report, kind, rule) VALUES (%s, 'nothing', 'cron', '0 6 * * *')", (self.name(),))
         self.db.execute("UPDATE reports.schedule SET priority = 1 - priority WHERE name LIKE 'tick-%'")
 
+    def edit_by_calendar(self):
+        self.db.execute("INSERT INTO reports.calendar (name) VALUES ('works') ON CONFLICT DO NOTHING")
+        self.db.execute("INSERT INTO reports.schedule (name, report, kind, rule, calendar, nonbusiness) VALUES (%s, 'nothing', 'cron', '0 6 L * *', 'works', 'preceding')",
+                        (self.name(),))
+
     def edit_that_may_repeat_a_key(self):
         """The schedule has fired today, and is given a later hour of today."""
         name = self.name()
@@ -130,7 +135,7 @@ class Place:
 
 
 RARE = {  # function -> what the leader then comes to
-    "take_in": "edit", "changes": "edit", "keys_taken": "edit_that_may_repeat_a_key",
+    "take_in": "edit", "changes": "edit", "calendar_parts": "edit_by_calendar", "keys_taken": "edit_that_may_repeat_a_key",
     "answer_request": "ask", "pending_requests": "ask", "mark_problem": "planning_problem", "outbox_bury": "bad_message",
 }
 FOR_LATE_EDITS = ("progress_of", "versions_of")
