@@ -183,14 +183,26 @@ const struct command command_table[] = {
     {
         .words = "pause",
         .summary = "Stop a schedule for a while, through its leader.",
-        .details = "From now on nothing of it fires; what was due before still does, and jobs that "
-                   "were made go on. The firings between pause and resume become one gap row with "
-                   "reason paused. " REQUEST,
+        .details =
+            "From now on nothing of it fires; what was due before still does, and jobs that "
+            "were made go on. The firings between pause and resume become one gap row with "
+            "reason paused. With --until its leader lets it go on at that instant by itself; "
+            "asked again, the end is the one that was given last, and none without "
+            "--until. " REQUEST,
         .privilege = OPERATOR,
         .run = pause_command,
         .formats = FORMATS_PAGE,
-        .parameters = {SCHEDULE, REASON("why; shown with the schedule."), WAIT, REQUEST_ID},
-        .example = "reportctl pause sales-daily --reason 'the source is being moved'",
+        .parameters = {SCHEDULE,
+                       REASON("why; shown with the schedule."),
+                       {.name = "--until",
+                        .placeholder = "INSTANT",
+                        .kind = PARAMETER_OPTION,
+                        .value = VALUE_INSTANT,
+                        .help = "when it goes on by itself, e.g. 2030-04-12T06:00:00+02:00."},
+                       WAIT,
+                       REQUEST_ID},
+        .example = "reportctl pause sales-daily --reason 'the source is being moved' --until "
+                   "2030-04-12T06:00:00+02:00",
     },
     {
         .words = "resume",
@@ -202,6 +214,18 @@ const struct command command_table[] = {
         .formats = FORMATS_PAGE,
         .parameters = {SCHEDULE, REASON("why."), WAIT, REQUEST_ID},
         .example = "reportctl resume sales-daily",
+    },
+    {
+        .words = "breaker close",
+        .summary = "Close the circuit breaker of a schedule, through its leader.",
+        .details =
+            "Its firings are run again from the next one on, and failed jobs are counted anew. "
+            "What was suppressed stays in its gap. " REQUEST,
+        .privilege = OPERATOR,
+        .run = breaker_close_command,
+        .formats = FORMATS_PAGE,
+        .parameters = {SCHEDULE, REASON("why."), WAIT, REQUEST_ID},
+        .example = "reportctl breaker close sales-daily --reason 'the table is back'",
     },
     {
         .words = "cancel",

@@ -8,7 +8,7 @@
 command_function status_command, leaders_command, schedules_command, schedule_command,
     occurrences_command, jobs_command, job_command, workers_command, outbox_command, events_command;
 command_function trigger_command, pause_command, resume_command, cancel_command, retry_command,
-    requests_command, handoff_command;
+    requests_command, handoff_command, breaker_close_command;
 command_function catchup_show_command, catchup_discard_command;
 command_function hold_command, release_hold_command, holds_command, queue_hold_command,
     queue_resume_command, queues_command;

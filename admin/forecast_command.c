@@ -37,7 +37,7 @@ static enum exit_code memory_fail(struct forecast_run *r)
 static bool row_fires(struct forecast_run *r, size_t i, bool first, struct rule *rule)
 {
     const struct due_row *row = &r->rows.rows[i];
-    if (row->paused || row->ended) {
+    if (row->paused || row->ended) { /* one that is paused until an instant is counted among them */
         r->paused += first ? 1 : 0;
         return false;
     }
@@ -65,7 +65,7 @@ static bool announced_find(struct forecast_run *r, const struct due_row *before,
     if (before != NULL) {
         bool parsed = stored_rule_parse(&before->rule, r->zones, &old, NULL) == STATUS_OK;
         base = schedule_version_view(before, parsed ? &old : NULL);
-        base.withheld = base.withheld || r->more[row - r->rows.rows - 1].problem;
+        base.withheld = base.withheld || r->more[before - r->rows.rows].problem;
     }
     struct plan_edit edit = preview_edit_of(&base, &next, &p);
     enum status status = plan_switch_find(&edit, &where, NULL);
@@ -78,6 +78,26 @@ static bool announced_find(struct forecast_run *r, const struct due_row *before,
         *ret_after = (utc_us){where.next.at.us - 1};
     }
     return status == STATUS_OK && where.next.found;
+}
+
+/* A pause with an end: it goes on then as if that had been announced. */
+static enum status resumed_add(struct forecast_run *r, size_t i, struct forecast_subject *subject)
+{
+    const struct due_row *row = &r->rows.rows[i];
+    struct due_row resumed = *row;
+    struct rule rule;
+    if (!row->paused || row->ended || r->more[i].problem || utc_is_none(r->more[i].paused_until) ||
+        utc_is_finite(subject->before)) {
+        return STATUS_OK;
+    }
+    resumed.paused = false;
+    resumed.effective_from = r->more[i].paused_until;
+    if (stored_rule_parse(&row->rule, r->zones, &rule, NULL) != STATUS_OK ||
+        !announced_find(r, row, &resumed, &rule, &subject->after)) {
+        return STATUS_OK;
+    }
+    subject->rule = &rule;
+    return forecast_add(&r->forecast, subject);
 }
 
 /* Firings of one row. */
@@ -93,9 +113,6 @@ static enum status row_add(struct forecast_run *r, size_t i)
     if (queue != NULL && strcmp(queue, r->more[i].queue) != 0) {
         return STATUS_OK;
     }
-    if (!row_fires(r, i, !again, &rule)) {
-        return STATUS_OK;
-    }
     struct forecast_subject subject = {
         .schedule = row->schedule,
         .queue = r->more[i].queue,
@@ -104,6 +121,9 @@ static enum status row_add(struct forecast_run *r, size_t i)
         .after = r->s.now,
         .before = announced ? behind->effective_from : UTC_UNBOUNDED,
     };
+    if (!row_fires(r, i, !again, &rule)) {
+        return resumed_add(r, i, &subject);
+    }
     if (row->effective_from.us > r->s.now.us &&
         !announced_find(r, again ? before : NULL, row, &rule, &subject.after)) {
         return STATUS_OK;

@@ -31,15 +31,20 @@ enum exit_code schedules_command(struct invocation *in)
 {
     static const char all[] =
         "SELECT name, rule, next_fire_at AS \"next_fire_at~\", last_state, paused, problem,"
+        " circuit AS \"circuit?\", circuit_opened_at AS \"circuit_opened_at-\","
+        " circuit_probe_at AS \"circuit_probe_at-\","
         " time_zone AS \"time_zone?\", scope AS \"scope?\", last_key AS \"last_key?\","
         " report AS \"report?\", next_nominal AS \"next_local?\", kind AS \"kind?\","
         " paused_since_at AS \"paused_since_at-\", pause_reason AS \"pause_reason-\","
+        " paused_until AS \"paused_until-\","
         " queue AS \"queue-\", owner AS \"owner-\", version AS \"version-\","
         " last_fire_at AS \"last_fire_at-\", problem_since_at AS \"problem_since_at-\""
         " FROM reports.v_schedule WHERE ($2::text IS NULL OR scope = $2)"
         " ORDER BY name LIMIT $1";
     static const char resting[] =
-        "SELECT name, paused_since_at AS \"paused_since_at~\", pause_reason, last_state, rule,"
+        "SELECT name, paused_since_at AS \"paused_since_at~\", paused_until AS "
+        "\"paused_until~|UNTIL\","
+        " pause_reason, last_state, rule,"
         " paused AS \"paused-\", owner AS \"owner?\", scope AS \"scope?\","
         " time_zone AS \"time_zone?\", last_key AS \"last_key?\", report AS \"report?\","
         " kind AS \"kind?\" FROM reports.v_schedule WHERE ($2::text IS NULL OR scope = $2) AND "

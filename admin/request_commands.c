@@ -26,13 +26,17 @@ static enum exit_code ask(struct session *s, struct request r)
     return code;
 }
 
-static enum exit_code schedule_ask(struct invocation *in, const char *option)
+static enum exit_code schedule_ask(struct invocation *in, const char *option, const char *until)
 {
+    /* Kinds are one word; request_run.c makes the command of it again. */
+    bool closes = strcmp(in->command->words, "breaker close") == 0;
+    const char *kind = closes ? "breaker_close" : in->command->words;
     struct session s;
     enum exit_code code = session_open(in, &s);
     if (code == EXIT_DONE) {
-        code = ask(&s, (struct request){.kind = in->command->words,
+        code = ask(&s, (struct request){.kind = kind,
                                         .subject = command_text(in, "schedule"),
+                                        .until = until,
                                         .option = option});
     }
     session_close(&s);
@@ -41,17 +45,22 @@ static enum exit_code schedule_ask(struct invocation *in, const char *option)
 
 enum exit_code trigger_command(struct invocation *in)
 {
-    return schedule_ask(in, "--key");
+    return schedule_ask(in, "--key", NULL);
 }
 
 enum exit_code pause_command(struct invocation *in)
 {
-    return schedule_ask(in, "--reason");
+    return schedule_ask(in, "--reason", command_text(in, "--until"));
 }
 
 enum exit_code resume_command(struct invocation *in)
 {
-    return schedule_ask(in, "--reason");
+    return schedule_ask(in, "--reason", NULL);
+}
+
+enum exit_code breaker_close_command(struct invocation *in)
+{
+    return schedule_ask(in, "--reason", NULL);
 }
 
 static enum exit_code job_ask(struct invocation *in, const char *option)

@@ -32,13 +32,20 @@ static enum status request_ask(struct session *s, const struct request *r, struc
     (void)snprintf(timeout, sizeof timeout, "%lld seconds",
                    (long long)(r->wait_s > 0 ? r->wait_s : NO_WAIT_S));
     static const char usual[] = "SELECT state FROM reports.ask($1::uuid, $2, $3, $4, $5::interval)";
+    static const char until[] = "SELECT state FROM reports.ask($1::uuid, $2, $3, $4, $5::interval,"
+                                " $6::timestamptz)";
     const char *values[5 + REQUEST_MORE_MAX] = {r->id, r->kind, r->subject, r->argument, timeout};
     for (int i = 0; i < r->more_count; i++) {
         values[5 + i] = r->more[i];
     }
+    const int more = r->until != NULL ? 1 : r->more_count;
+    const char *sql = r->until != NULL ? until : usual;
+    if (r->until != NULL) {
+        values[5] = r->until;
+    }
     struct table *answer = NULL;
-    enum status status = store_admin_select(s->store, r->ask != NULL ? r->ask : usual,
-                                            5 + r->more_count, values, s->deadline, &answer, err);
+    enum status status = store_admin_select(s->store, r->ask != NULL ? r->ask : sql, 5 + more,
+                                            values, s->deadline, &answer, err);
     if (status == STATUS_OK) {
         table_free(answer);
     }
@@ -190,9 +197,13 @@ void request_word_add(char *text, size_t size, const char *word)
 /* The command line that asks the same again. */
 static void same_command(const struct request *r, char ret_text[COMMAND_MAX])
 {
-    (void)snprintf(ret_text, COMMAND_MAX, "reportctl %s",
-                   r->command != NULL ? r->command : r->kind);
-    if (r->command == NULL) {
+    if (r->command != NULL) {
+        (void)snprintf(ret_text, COMMAND_MAX, "reportctl %s", r->command);
+    } else {
+        const char *end = strchr(r->kind, '_'); /* "breaker_close" is a command of two words */
+        (void)snprintf(ret_text, COMMAND_MAX, "reportctl %.*s%s%s",
+                       end != NULL ? (int)(end - r->kind) : (int)strlen(r->kind), r->kind,
+                       end != NULL ? " " : "", end != NULL ? end + 1 : "");
         request_word_add(ret_text, COMMAND_MAX, r->subject);
     }
     if (r->words != NULL) {
@@ -201,6 +212,10 @@ static void same_command(const struct request *r, char ret_text[COMMAND_MAX])
     } else if (r->argument != NULL) {
         request_word_add(ret_text, COMMAND_MAX, r->option);
         request_word_add(ret_text, COMMAND_MAX, r->argument);
+    }
+    if (r->until != NULL) {
+        request_word_add(ret_text, COMMAND_MAX, "--until");
+        request_word_add(ret_text, COMMAND_MAX, r->until);
     }
     request_word_add(ret_text, COMMAND_MAX, "--request-id");
     request_word_add(ret_text, COMMAND_MAX, r->id);

@@ -21,6 +21,7 @@ struct request {
      * of `option` and the argument. */
     const char *ask, *words;
     const char *command; /* the command line up to `words`; NULL: kind and subject */
+    const char *until;   /* of a pause, an instant; NULL: without end */
     const char *const *more;
     int more_count; /* at most REQUEST_MORE_MAX */
     char id[UUID_TEXT_MAX];

@@ -23,7 +23,7 @@ struct query {
 static const struct query queries[] = {
     {"schedule", NULL, NULL,
      "SELECT v.name, v.scope, CASE WHEN v.paused THEN true END AS paused, v.paused_since_at AS"
-     " \"paused_since_at~\", v.pause_reason, v.problem, v.problem_since_at AS "
+     " \"paused_since_at~\", v.pause_reason, v.paused_until, v.problem, v.problem_since_at AS "
      "\"problem_since_at~\", v.report,"
      " v.description, v.kind, v.rule, CASE WHEN s.dialect <> 'std' THEN s.dialect END AS dialect,"
      " f.rule_std, v.time_zone, s.anchor, s.start_local, array_to_string(s.exdates, ', ') AS"
@@ -42,6 +42,10 @@ static const struct query queries[] = {
      " extract(epoch FROM s.misfire_grace) AS misfire_grace_s, s.overlap, v.queue, v.priority,"
      " s.max_attempts, extract(epoch FROM s.retry_base) AS retry_base_s,"
      " extract(epoch FROM s.retry_cap) AS retry_cap_s, extract(epoch FROM s.timeout) AS timeout_s,"
+     " v.breaker_failures, CASE WHEN v.breaker_failures IS NOT NULL THEN"
+     " extract(epoch FROM v.breaker_probe) END AS breaker_probe_s, v.circuit,"
+     " v.circuit_opened_at AS \"circuit_opened_at~\", v.circuit_probe_at,"
+     " nullif(v.circuit_failures, 0) AS failures_in_a_row,"
      " s.parameters, v.owner, v.version AS version_in_force FROM reports.v_schedule v"
      " JOIN reports.schedule s ON s.name = v.name LEFT JOIN reports.v_schedule_version f"
      " ON f.schedule = v.name AND f.in_force WHERE v.name = $1"},
@@ -52,11 +56,15 @@ static const struct query queries[] = {
      "SELECT firings, from_key, to_key, reason, discarded_by AS \"discarded_by|BY\", why,"
      " recorded_at AS \"recorded_at~\", request AS \"request-\""
      " FROM reports.v_catch_up_discard WHERE schedule = $1 ORDER BY recorded_at DESC LIMIT 10"},
+    {"circuit", "CIRCUIT BREAKER", NULL,
+     "SELECT at AS \"at~\", event, occurrence_key AS key, detail, job_id AS \"job_id-\" FROM"
+     " reports.v_circuit_event WHERE schedule = $1 ORDER BY id DESC LIMIT 10"},
     {"versions", "VERSIONS", NULL,
      "SELECT version, concat_ws(', ', CASE WHEN in_force THEN 'in force' END,"
      " CASE WHEN ended THEN 'deleted' WHEN paused THEN 'paused' END) AS \"state!\","
      " in_force AS \"in_force-\", ended AS \"ended-\", paused AS \"paused-\", effective_from,"
      " rule, time_zone, change_reason AS reason, recorded_by AS \"recorded_by|BY\","
+     " paused_until AS \"paused_until-\","
      " report AS \"report?\", queue AS \"queue?\", kind AS \"kind?\" FROM "
      "reports.v_schedule_version WHERE schedule = $1"
      " ORDER BY version DESC LIMIT 5"},

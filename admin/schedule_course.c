@@ -10,7 +10,8 @@ static enum exit_code facts_read(struct schedule_course *c)
 {
     static const char sql[] =
         "SELECT p.version, p.problem, p.last_nominal, h.occurrence_key AS highest_key,"
-        " p.next_fire_at, p.next_nominal, v.paused_since_at, v.pause_reason FROM "
+        " p.next_fire_at, p.next_nominal, v.paused_since_at, v.pause_reason, v.paused_until"
+        " FROM "
         "reports.v_schedule v"
         " LEFT JOIN reports.schedule_progress p ON p.schedule = v.name"
         " LEFT JOIN LATERAL (SELECT o.occurrence_key FROM reports.occurrence o WHERE o.schedule = "
@@ -129,6 +130,24 @@ enum exit_code schedule_course_open(struct session *s, const char *schedule,
         progress_set(c);
     }
     return code;
+}
+
+void schedule_course_resume(struct schedule_course *c)
+{
+    struct schedule_versions *now = &c->now;
+    const char *until = table_value(c->facts, 0, "paused_until");
+    const size_t last = now->rows.count - 1;
+    utc_us at;
+    if (last > 0 || !now->row[0].paused || until == NULL || !cell_instant_parse(until, &at)) {
+        return;
+    }
+    now->row[1] = now->row[0];
+    now->row[1].version++;
+    now->row[1].paused = false;
+    now->row[1].effective_from = at;
+    now->rows.count = 2;
+    version_parse(c, now, 1);
+    versions_set(c);
 }
 
 void schedule_course_close(struct schedule_course *c)

@@ -23,6 +23,7 @@ static const struct part parts[] = {
      " due_lag_s, next_fire_at AS \"next_fire_at~\", changes_waiting AS \"edits_waiting|EDITS?\","
      " requests_waiting AS \"requests_waiting|REQUESTS?\","
      " schedules || CASE WHEN schedules = 100000 THEN '+' ELSE '' END AS \"schedules#?\","
+     " nullif(paused, 0) || CASE WHEN paused = 1000 THEN '+' ELSE '' END AS \"paused#?\","
      " refused_writes AS \"refused_writes|REFUSED?\", generation AS \"generation?\" FROM "
      "reports.v_scope ORDER BY scope "
      "LIMIT 100"},

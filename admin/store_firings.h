@@ -14,7 +14,8 @@ MUST_USE enum status store_firings(struct store *store, const char *after, const
 /* What is told of a definition besides. */
 struct definition_more {
     char queue[NAME_MAX_BYTES];
-    bool problem; /* nothing of it runs until it is mended */
+    bool problem;        /* nothing of it runs until it is mended */
+    utc_us paused_until; /* UTC_NONE: it is not paused, or without end */
 };
 
 /* The version of one schedule that is in force now, and behind it one that is announced; a version

@@ -41,7 +41,7 @@ enum status store_firings(struct store *store, const char *after, const char *ti
     " v.dialect, v.dst_gap, v.dst_overlap, v.jitter_s, v.start_local, v.exdates, v.rdates,"        \
     " v.calendar, v.calendar_version, v.nonbusiness, v.business_day_offset, v.roll_collision,"     \
     " NULL AS next_nominal, NULL AS next_offset_s, p.tzdata, p.zone_digest, v.queue,"              \
-    " p.version = v.version AND p.problem IS NOT NULL AS problem"                                  \
+    " v.paused_until, p.version = v.version AND p.problem IS NOT NULL AS problem"                  \
     " FROM n CROSS JOIN LATERAL (SELECT * FROM reports.schedule_version w"                         \
     " WHERE w.schedule = n.name AND w.version IN ((SELECT u.version"                               \
     " FROM reports.schedule_version u WHERE u.schedule = n.name"                                   \
@@ -68,7 +68,7 @@ enum status store_definitions(struct store *store, const struct definition_page 
     static const char sql[] =
         "WITH n AS MATERIALIZED (SELECT s.name FROM reports.schedule s WHERE s.name > $1"
         " AND ($2::text IS NULL OR s.scope = $2) ORDER BY s.name LIMIT $3::integer)"
-        " SELECT " DUE_COLUMNS ", queue, problem FROM (" DEFINITIONS
+        " SELECT " DUE_COLUMNS ", queue, problem, paused_until FROM (" DEFINITIONS
         ") x ORDER BY schedule, version";
     char limit[24];
     (void)snprintf(limit, sizeof limit, "%zu", page->schedules);
@@ -82,6 +82,7 @@ enum status store_definitions(struct store *store, const struct definition_page 
     for (int i = 0; i < PQntuples(r) && (size_t)i < ret_rows->max; i++) {
         store_pg_text(r, i, queue, ret_more[i].queue, sizeof ret_more[i].queue);
         ret_more[i].problem = store_pg_bool(r, i, queue + 1);
+        ret_more[i].paused_until = cell_time(r, i, queue + 2, NULL);
     }
     return due_rows_fill(&(struct calendar_ask){store, deadline}, r, ret_rows, err);
 }

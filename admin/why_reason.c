@@ -60,6 +60,9 @@ static const struct {
     {"problem_mended", "the schedule could not be planned then; a later version has mended it"},
     {"paused", "the schedule was paused"},
     {"overlap_forbid", "a job of the schedule was still open, and its overlap is forbid"},
+    {"circuit_open",
+     "jobs of the schedule had failed one after another, and its circuit breaker was "
+     "open"},
     {"key_taken", "an occurrence with its key was there already"},
 };
 
@@ -88,6 +91,35 @@ static enum exit_code blocker_tell(struct why *w)
         if (cell_instant_parse(why_value(t, "finished_at"), &made)) {
             why_hop_add(&w->hops, 1, "open job", made, "%s:%s ended: %s", w->ask.schedule,
                         why_value(t, "key"), why_value(t, "state"));
+        }
+    }
+    table_free(t);
+    return code;
+}
+
+/* When it opened, and what it came to. */
+static enum exit_code circuit_tell(struct why *w)
+{
+    const struct why_text at = why_utc(w->story.at);
+    const char *values[] = {w->ask.schedule, at.text};
+    struct table *t = NULL;
+    enum exit_code code = session_select(
+        w->s,
+        "SELECT x.event, x.at, concat_ws(', ', 'job ' || x.occurrence_key, x.detail) AS what FROM"
+        " (SELECT e.* FROM reports.v_circuit_event e, (SELECT max(o.id) AS id FROM"
+        " reports.v_circuit_event o WHERE o.schedule = $1 AND o.event = 'opened'"
+        " AND o.at <= $2::timestamptz + interval '1 minute') o"
+        " WHERE e.schedule = $1 AND e.id >= o.id ORDER BY e.id LIMIT 20) x ORDER BY x.id",
+        2, values, &t);
+    for (size_t i = 0; code == EXIT_DONE && i < table_rows(t); i++) {
+        utc_us when;
+        const char *event = table_value(t, i, "event");
+        bool later = i > 0 && strcmp(event, "opened") == 0;
+        if (later) {
+            break;
+        }
+        if (cell_instant_parse(table_value(t, i, "at"), &when)) {
+            why_hop_add(&w->hops, 2, "circuit", when, "%s: %s", event, table_value(t, i, "what"));
         }
     }
     table_free(t);
@@ -155,6 +187,8 @@ static enum exit_code gap_tell(struct why *w)
     enum exit_code code = gap_record_tell(w, &recorded);
     if (code == EXIT_DONE && strcmp(g->reason, "overlap_forbid") == 0) {
         code = blocker_tell(w);
+    } else if (code == EXIT_DONE && strcmp(g->reason, "circuit_open") == 0) {
+        code = circuit_tell(w);
     } else if (code == EXIT_DONE && strncmp(g->reason, "misfire", 7) == 0) {
         code = around_tell(w, w->story.at, recorded);
     } else if (code == EXIT_DONE && strcmp(g->reason, "key_taken") != 0) {
@@ -216,7 +250,8 @@ static enum exit_code withheld_tell(struct why *w)
     enum exit_code code = session_select(
         w->s,
         "SELECT s.paused, s.pause_reason, p.problem, to_char(coalesce(s.paused_since_at,"
-        " p.problem_since) AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') AS since"
+        " p.problem_since) AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') AS since,"
+        " to_char(s.paused_until AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') AS until"
         " FROM reports.v_schedule s LEFT JOIN reports.schedule_progress p ON p.schedule = s.name"
         " WHERE s.name = $1",
         1, values, &t);
@@ -228,8 +263,10 @@ static enum exit_code withheld_tell(struct why *w)
             why_value(t, "since"), why_value(t, "problem"));
     } else if (code == EXIT_DONE && w->story.version->paused) {
         why_answer(
-            w, "The schedule has been paused since %s%s%s%s. When it goes on this becomes a gap",
-            why_value(t, "since"), why_value(t, "pause_reason")[0] != '\0' ? " (" : "",
+            w,
+            "The schedule has been paused since %s%s%s%s%s%s. When it goes on this becomes a gap",
+            why_value(t, "since"), why_value(t, "until")[0] != '\0' ? " until " : "",
+            why_value(t, "until"), why_value(t, "pause_reason")[0] != '\0' ? " (" : "",
             why_value(t, "pause_reason"), why_value(t, "pause_reason")[0] != '\0' ? ")" : "");
     } else if (code == EXIT_DONE) {
         why_answer(w, "Its version could not be planned: %s", w->story.version->problem);

@@ -37,21 +37,22 @@ static enum status text_take(json_t *object, const char *key, bool must, char *r
 
 static enum status kind_check(const char *kind, struct error *err)
 {
-    static const char *const known[] = {"trigger", "pause",   "resume", "cancel",
-                                        "retry",   "handoff", NULL};
+    static const char *const known[] = {"trigger", "pause",   "resume",        "cancel",
+                                        "retry",   "handoff", "breaker_close", NULL};
     static const char *const later[] = {"backfill", NULL};
     if (is_one_of(kind, known)) {
         return STATUS_OK;
     }
     if (is_one_of(kind, later)) {
         return error_set(err, STATUS_NOT_FOUND,
-                         "kind: \"%s\" is not built yet; trigger, pause, resume, cancel, retry and "
-                         "handoff are",
+                         "kind: \"%s\" is not built yet; trigger, pause, resume, cancel, retry, "
+                         "breaker_close and handoff are",
                          kind);
     }
-    return error_set(
-        err, STATUS_INVALID,
-        "kind: there is no such kind; write trigger, pause, resume, cancel, retry or handoff");
+    return error_set(err, STATUS_INVALID,
+                     "kind: there is no such kind; write trigger, pause, resume, cancel, retry, "
+                     "breaker_close or "
+                     "handoff");
 }
 
 static enum status timeout_take(json_t *object, int64_t *ret_timeout_s, struct error *err)

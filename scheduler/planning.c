@@ -185,7 +185,8 @@ static enum status take_changes(struct planning *p, struct error *err)
     if (instant_before(clock_now(), p->look_at)) {
         return STATUS_OK;
     }
-    enum status s = planning_take_changes(p, &more, err);
+    enum status s = planning_resume(p, err);
+    s = s == STATUS_OK ? planning_take_changes(p, &more, err) : s;
     if (s == STATUS_OK) {
         p->looked_at = clock_now();
         p->look_at = look_again_at(p, &p->rest, more);
@@ -342,7 +343,8 @@ static enum status read_next_due(struct planning *p, struct error *err)
         p->next_known = true;
         p->due_at = INSTANT_NEVER;
         clock_read(p, (struct clock_reading){next.now, sent, clock_now()});
-        if (next.edited) { /* one that was announced begins without a NOTIFY */
+        p->resumes = p->resumes || next.resumes;
+        if (next.edited || next.resumes) { /* what was announced begins without a NOTIFY */
             p->look_at = instant_min(p->look_at, instant_add_ms(p->looked_at, REST_MS));
         }
     }
@@ -419,6 +421,7 @@ enum status planning_prepare(struct planning *p, const struct authority *a, stru
     p->take_in_limit = PLAN_SCHEDULES_MAX;
     p->move_limit = PLAN_SCHEDULES_MAX;
     p->next_known = false;
+    p->resumes = false;
     p->first_part = 0;
     p->looked_at = (instant){0};
     p->due_at = p->look_at = p->answer_at = p->tend_at = p->tended_at = (instant){0};

@@ -52,6 +52,7 @@ struct planning {
 
     utc_us next_fire_at; /* of the scope, as last read; valid when next_known */
     bool next_known;
+    bool resumes;    /* the next look at edits lets schedules go on whose pause is over */
     instant due_at;  /* when next_fire_at is reached, by the latest reading of the database clock */
     instant look_at; /* when changes are looked at again */
     instant looked_at; /* when they were last */
@@ -131,6 +132,10 @@ MUST_USE enum status planning_blame(struct planning *p, const char *schedule, in
 
 /* Carry out a planning_blame that found no connection. Returns: as that. */
 MUST_USE enum status planning_blame_accused(struct planning *p, struct error *err);
+
+/* Where p->resumes: make the edit that ends each pause that is over. Returns: OK (also when some
+ * could not be made: again with the next look); FENCED; AGAIN; TIMEOUT; INVALID. */
+MUST_USE enum status planning_resume(struct planning *p, struct error *err);
 
 /* Take edits in; the old versions plan what was due under them first. */
 MUST_USE enum status planning_take_changes(struct planning *p, bool *ret_more, struct error *err);

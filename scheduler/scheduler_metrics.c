@@ -104,7 +104,8 @@ const struct metric_family SCHEDULER_FAMILIES[SCHEDULER_METRICS] = {
          .kind = METRIC_COUNTER,
          .help =
              "Due firings that this process decided to record as a gap instead of running them, "
-             "by reason. Those that the database decides (overlap_forbid, key_taken) are only in "
+             "by reason. Those that the database decides (overlap_forbid, circuit_open, key_taken) "
+             "are only in "
              "report_scheduler_recent_gap_firings.",
          .labels = {"scope", "reason"}},
     [SCHEDULER_EDITS] = {.name = "report_scheduler_edits_taken_total",
@@ -276,6 +277,12 @@ const struct metric_family SCHEDULER_FAMILIES[SCHEDULER_METRICS] = {
         {.name = "report_scheduler_problem_schedules",
          .kind = METRIC_GAUGE,
          .help = "Schedules that are not planned because of a problem; counting stops at 1000.",
+         .labels = {"scope"}},
+    [SCHEDULER_CIRCUITS_OPEN] =
+        {.name = "report_scheduler_circuits_open",
+         .kind = METRIC_GAUGE,
+         .help = "Schedules whose circuit breaker is open: their firings are not run; counting "
+                 "stops at 1000.",
          .labels = {"scope"}},
     [SCHEDULER_ZONES_OUTDATED] =
         {.name = "report_scheduler_time_zones_outdated",

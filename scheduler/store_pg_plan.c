@@ -297,12 +297,13 @@ enum status store_next_due(const struct store_call *call, struct next_due *ret_n
     const char *values[] = {call->authority->scope};
     PGresult *r = NULL;
     enum status s = store_pg_query(
-        call->store, "SELECT next_fire_at, database_now, edited FROM reports.next_due($1)", 1,
-        values, call->deadline, &r, err);
+        call->store, "SELECT next_fire_at, database_now, edited, resumes FROM reports.next_due($1)",
+        1, values, call->deadline, &r, err);
     if (s == STATUS_OK) {
         *ret_next = (struct next_due){.at = cell_time(r, 0, 0, NULL),
                                       .now = cell_time(r, 0, 1, NULL),
-                                      .edited = store_pg_bool(r, 0, 2)};
+                                      .edited = store_pg_bool(r, 0, 2),
+                                      .resumes = store_pg_bool(r, 0, 3)};
         PQclear(r);
     }
     return s;

@@ -72,3 +72,29 @@ enum status store_refuse_request(const struct store_call *call, const char *requ
     values[AUTHORITY_VALUES + 1] = why;
     return verdict_query(call, sql, AUTHORITY_VALUES + 2, values, err);
 }
+
+enum status store_resume_paused(const struct store_call *call, size_t limit,
+                                struct resumed *ret_resumed, struct error *err)
+{
+    static const char sql[] = "SELECT verdict, resumed, locked, fault FROM reports.resume_paused("
+                              "$1, $2::bigint, $3::bigint, $4::uuid, $5::integer)";
+    struct authority_text text;
+    char count[24];
+    const char *values[AUTHORITY_VALUES + 1];
+    PGresult *r = NULL;
+    authority_values(call->authority, &text, values);
+    (void)snprintf(count, sizeof count, "%zu", limit);
+    values[4] = count;
+    enum status s = store_pg_query(call->store, sql, 5, values, call->deadline, &r, err);
+    if (s != STATUS_OK) {
+        return s;
+    }
+    s = verdict_status(PQgetvalue(r, 0, 0), err);
+    if (s == STATUS_OK) {
+        ret_resumed->count = store_pg_int(r, 0, 1);
+        store_pg_text(r, 0, 2, ret_resumed->locked, sizeof ret_resumed->locked);
+        store_pg_text(r, 0, 3, ret_resumed->fault, sizeof ret_resumed->fault);
+    }
+    PQclear(r);
+    return s;
+}

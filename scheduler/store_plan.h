@@ -149,14 +149,25 @@ MUST_USE enum status store_versions(const struct store_call *call,
                                     struct error *err);
 
 struct next_due {
-    utc_us at; /* of the scope's next firing or announced edit; UTC_NONE: none */
+    utc_us at; /* of the scope's next firing, announced edit or end of a pause; UTC_NONE: none */
     utc_us now;
-    bool edited; /* an edit of some schedule of the scope has begun and is not taken in */
+    bool edited;  /* an edit of some schedule of the scope has begun and is not taken in */
+    bool resumes; /* a pause is over */
 };
 
 /* Returns: as store_due. */
 MUST_USE enum status store_next_due(const struct store_call *call, struct next_due *ret_next,
                                     struct error *err);
+
+struct resumed {
+    int64_t count;               /* schedules that go on: each has an edit to take in */
+    char locked[NAME_MAX_BYTES]; /* one that was left for the next call; "": none */
+    char fault[ERROR_TEXT_MAX];  /* why one cannot go on; "": all could */
+};
+
+/* Let schedules go on whose paused_until has come, at most `limit`. Returns: as store_take_in. */
+MUST_USE enum status store_resume_paused(const struct store_call *call, size_t limit,
+                                         struct resumed *ret_resumed, struct error *err);
 
 /* The oldest edit of a schedule that was not taken in. */
 struct change_row {

@@ -225,6 +225,9 @@ CREATE TABLE reports.schedule (
     starts_at timestamptz,
     ends_at timestamptz,
     paused boolean NOT NULL DEFAULT false,
+    paused_until timestamptz
+        CONSTRAINT schedule_paused_until_check CHECK ((isfinite(paused_until) AND paused_until < '10000-01-01') IS NOT FALSE
+            OR reports.refuse_value(format('schedule "%s"', name), 'paused_until', paused_until::text, 'Write the instant at which it goes on, or NULL for a pause without end.')),
     dst_gap text NOT NULL DEFAULT 'auto'
         CONSTRAINT schedule_dst_gap_check CHECK (dst_gap IN ('auto', 'after', 'shift', 'skip')
             OR reports.refuse_value(format('schedule "%s"', name), 'dst_gap', dst_gap, 'Write ''auto'', ''after'', ''shift'' or ''skip''.')),
@@ -278,6 +281,12 @@ CREATE TABLE reports.schedule (
     timeout interval NOT NULL DEFAULT '1 hour'
         CONSTRAINT schedule_timeout_check CHECK (timeout BETWEEN interval '1 second' AND interval '7 days'
             OR reports.refuse_value(format('schedule "%s"', name), 'timeout', timeout::text, 'Write an interval from 1 second to 7 days.')),
+    breaker_failures integer
+        CONSTRAINT schedule_breaker_failures_check CHECK ((breaker_failures BETWEEN 1 AND 1000) IS NOT FALSE
+            OR reports.refuse_value(format('schedule "%s"', name), 'breaker_failures', breaker_failures::text, 'Write a number from 1 to 1000, or NULL for no circuit breaker.')),
+    breaker_probe interval NOT NULL DEFAULT '15 minutes'
+        CONSTRAINT schedule_breaker_probe_check CHECK (breaker_probe BETWEEN interval '1 second' AND interval '7 days'
+            OR reports.refuse_value(format('schedule "%s"', name), 'breaker_probe', breaker_probe::text, 'Write an interval from 1 second to 7 days.')),
     parameters jsonb NOT NULL DEFAULT '{}'
         CONSTRAINT schedule_parameters_check CHECK (jsonb_typeof(parameters) = 'object' AND octet_length(parameters::text) <= 65536
             OR reports.refuse_value(format('schedule "%s"', name), 'parameters', parameters::text, 'Write {"name": "value"} of at most 65536 bytes, or {} for none.')),
@@ -285,6 +294,8 @@ CREATE TABLE reports.schedule (
     effective_from timestamptz
         CONSTRAINT schedule_effective_from_check CHECK ((isfinite(effective_from) AND effective_from < '10000-01-01') IS NOT FALSE
             OR reports.refuse_value(format('schedule "%s"', name), 'effective_from', effective_from::text, 'Write the instant from which the row counts, or NULL for now.')),
+    CONSTRAINT paused_until_needs_paused CHECK (paused OR paused_until IS NULL
+            OR reports.refuse(format('schedule "%s": paused_until is %s, and it is not paused', name, paused_until), 'Write paused = true too, or paused_until = NULL.')),
     CONSTRAINT starts_before_end CHECK (starts_at IS NULL OR ends_at IS NULL OR starts_at < ends_at
             OR reports.refuse(format('schedule "%s": it ends at %s, which is not after its start at %s', name, ends_at, starts_at), 'Write an ends_at after starts_at, or NULL.')),
     CONSTRAINT misfire_age_covers_grace CHECK (misfire_age >= misfire_grace
@@ -292,6 +303,7 @@ CREATE TABLE reports.schedule (
 );
 CREATE INDEX schedule_report ON reports.schedule (report);
 CREATE INDEX schedule_calendar ON reports.schedule (calendar, scope) WHERE calendar IS NOT NULL;
+CREATE INDEX schedule_paused_until ON reports.schedule (scope, paused_until) WHERE paused_until IS NOT NULL;
 COMMENT ON TABLE reports.schedule IS 'When to produce a report. Edit rows freely: each edit becomes a version, and the leader takes it in.';
 COMMENT ON COLUMN reports.schedule.name IS 'Identity for ever; inserting a deleted name again continues it.';
 COMMENT ON COLUMN reports.schedule.scope IS 'The scope whose leader plans it; never changes.';
@@ -308,6 +320,7 @@ COMMENT ON COLUMN reports.schedule.rdates IS 'rrule: local times at which it fir
 COMMENT ON COLUMN reports.schedule.starts_at IS 'No firing before this instant; NULL: from creation on.';
 COMMENT ON COLUMN reports.schedule.ends_at IS 'No firing at or after this instant; NULL: open.';
 COMMENT ON COLUMN reports.schedule.paused IS 'true: nothing fires from the edit on. What was due meanwhile is recorded as one gap when it goes on.';
+COMMENT ON COLUMN reports.schedule.paused_until IS 'paused: the instant from which the leader lets it go on by itself; NULL: somebody will. Cleared when it goes on.';
 COMMENT ON COLUMN reports.schedule.dst_gap IS 'cron and rrule: a local time that the clock jumps over. after: at the first instant after the gap; shift: later by its length; skip: not at all; auto: cron after for fixed times and skip for jobs that follow the clock, rrule shift.';
 COMMENT ON COLUMN reports.schedule.dst_overlap IS 'cron and rrule: a local time that the clock shows twice. first, second or both; auto: cron first for fixed times and both for jobs that follow the clock, rrule first.';
 COMMENT ON COLUMN reports.schedule.calendar IS 'The calendar that says which days are business days; NULL: none.';
@@ -328,6 +341,8 @@ COMMENT ON COLUMN reports.schedule.max_attempts IS 'Attempts a job may use.';
 COMMENT ON COLUMN reports.schedule.retry_base IS 'Wait before the second attempt; doubles with each further one, with a quarter of jitter either way.';
 COMMENT ON COLUMN reports.schedule.retry_cap IS 'Longest wait between attempts, jitter included.';
 COMMENT ON COLUMN reports.schedule.timeout IS 'An attempt that runs longer is killed and counts as failed.';
+COMMENT ON COLUMN reports.schedule.breaker_failures IS 'Circuit breaker: after so many failed jobs in a row firings are not run, which a gap records, but for one probe at a time; one that succeeds ends it. NULL: none.';
+COMMENT ON COLUMN reports.schedule.breaker_probe IS 'How long after it opened, and after each probe that failed, the next firing is run as a probe.';
 COMMENT ON COLUMN reports.schedule.parameters IS 'Parameters of the report for this schedule.';
 COMMENT ON COLUMN reports.schedule.owner IS 'Who to ask.';
 COMMENT ON COLUMN reports.schedule.effective_from IS 'From when the row as it stands counts; until then the version before it is in force. NULL, or past: from the edit on. An edit made before then takes its place.';
@@ -355,6 +370,7 @@ CREATE TABLE reports.schedule_version (
     starts_at timestamptz,
     ends_at timestamptz,
     paused boolean NOT NULL,
+    paused_until timestamptz,
     dst_gap text NOT NULL,
     dst_overlap text NOT NULL,
     calendar text,
@@ -375,6 +391,8 @@ CREATE TABLE reports.schedule_version (
     retry_base interval NOT NULL,
     retry_cap interval NOT NULL,
     timeout interval NOT NULL,
+    breaker_failures integer,
+    breaker_probe interval NOT NULL DEFAULT '15 minutes',
     parameters jsonb NOT NULL,
     owner text NOT NULL,
     PRIMARY KEY (schedule, version)
@@ -652,6 +670,26 @@ END
 $$;
 COMMENT ON FUNCTION reports.check_repeat(reports.schedule, reports.schedule) IS 'Refuses an edit that would certainly fire again under keys that exist.';
 
+-- What an edit leaves of the end of a pause: with the pause it is gone, also when its time had come and no leader was there.
+CREATE FUNCTION reports.check_paused_until(p_new reports.schedule, p_old reports.schedule) RETURNS timestamptz
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kept boolean := p_new.paused_until = p_old.paused_until;
+BEGIN
+    IF kept AND NOT p_new.paused THEN
+        RETURN NULL;
+    END IF;
+    IF p_new.paused_until <= clock_timestamp() OR p_new.paused_until <= p_new.effective_from THEN
+        RAISE EXCEPTION 'schedule "%": paused_until, %, is not after %', p_new.name, p_new.paused_until,
+            CASE WHEN p_new.paused_until <= clock_timestamp() THEN format('now, %s', date_trunc('second', clock_timestamp()))
+                 ELSE format('effective_from, %s', p_new.effective_from) END
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Write an instant that is to come, or NULL for a pause without end.';
+    END IF;
+    RETURN p_new.paused_until;
+END
+$$;
+COMMENT ON FUNCTION reports.check_paused_until(reports.schedule, reports.schedule) IS 'The paused_until that a row may have; refuses one that is past.';
+
 CREATE FUNCTION reports.check_schedule() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
@@ -669,6 +707,9 @@ BEGIN
             USING ERRCODE = 'foreign_key_violation', HINT = format('Make it first, or correct the name: reportctl calendar list; reportctl calendar import %s makes a shipped one.', NEW.calendar);
     END IF;
     PERFORM reports.refuse_not_yet(NEW.name, 'business_date', NEW.business_date, 'run_date');
+    -- Its time had come before the edit, which is one of a schedule that goes on (record_version).
+    NEW.paused := NEW.paused AND NOT (TG_OP = 'UPDATE' AND coalesce(NEW.paused_until = OLD.paused_until AND OLD.paused_until <= clock_timestamp(), false));
+    NEW.paused_until := reports.check_paused_until(NEW, CASE WHEN TG_OP = 'UPDATE' THEN OLD END);
     PERFORM reports.check_rule(NEW.name, NEW.kind, NEW.rule, NEW.dialect);
     PERFORM reports.check_rule_columns(NEW);
     -- Abbreviations and POSIX strings are known to PostgreSQL too; the leader refuses those.
@@ -710,21 +751,54 @@ END
 $$;
 COMMENT ON FUNCTION reports.replace_announced(text, text, timestamptz, boolean) IS 'An edit takes the place of versions that are announced; answers when it can begin.';
 
--- Each edit appends a version and a change row and tells the leader. Two editors of one schedule
--- are ordered by the row they both change; a re-insert after a delete by the primary key. Versions begin in
--- the order of their numbers, whatever the clock does.
+-- Two editors of one schedule are ordered by the row they both change; a re-insert after a delete by the primary
+-- key. Versions begin in the order of their numbers, whatever the clock does.
+CREATE FUNCTION reports.append_version(s reports.schedule, p_begins timestamptz, p_why text, p_ended boolean, p_announced boolean) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    next_version integer;
+    begins timestamptz := reports.replace_announced(s.scope, s.name, p_begins, p_announced);
+    latest timestamptz;
+    its_scope text;
+BEGIN
+    SELECT v.version + 1, v.effective_from, v.scope INTO next_version, latest, its_scope
+      FROM reports.schedule_version v WHERE v.schedule = s.name ORDER BY v.version DESC LIMIT 1;
+    -- A name that was deleted goes on when it is inserted again, and its progress is one leader's for ever (I1).
+    IF its_scope <> s.scope THEN
+        RAISE EXCEPTION 'schedule "%": this name belongs to scope "%" for ever, also after its deletion', s.name, its_scope
+            USING ERRCODE = 'invalid_parameter_value', HINT = format('Choose another name for a schedule in scope "%s".', s.scope);
+    END IF;
+    begins := greatest(begins, latest);
+    INSERT INTO reports.schedule_version
+        (schedule, version, scope, effective_from, change_reason, ended, report, description, kind, rule, time_zone,
+         dialect, anchor, start_local, exdates, rdates, starts_at, ends_at, paused, paused_until, dst_gap, dst_overlap, calendar, calendar_version, nonbusiness,
+         business_day_offset, roll_collision, business_date, misfire, misfire_max, misfire_age, misfire_grace, overlap, queue, priority,
+         jitter_s, max_attempts, retry_base, retry_cap, timeout, breaker_failures, breaker_probe, parameters, owner)
+    VALUES
+        (s.name, coalesce(next_version, 1), s.scope, begins, p_why, p_ended, s.report, s.description,
+         s.kind, s.rule, s.time_zone, s.dialect, s.anchor, s.start_local, s.exdates, s.rdates, s.starts_at, s.ends_at, s.paused, s.paused_until, s.dst_gap,
+         s.dst_overlap, s.calendar, s.calendar_version, s.nonbusiness, s.business_day_offset, s.roll_collision, s.business_date, s.misfire, s.misfire_max,
+         s.misfire_age, s.misfire_grace, s.overlap, s.queue, s.priority, s.jitter_s, s.max_attempts,
+         s.retry_base, s.retry_cap, s.timeout, s.breaker_failures, s.breaker_probe, s.parameters, s.owner);
+    INSERT INTO reports.schedule_change (scope, schedule, version, made_at, announced)
+    VALUES (s.scope, s.name, coalesce(next_version, 1), CASE WHEN p_announced THEN begins ELSE clock_timestamp() END, p_announced);
+END
+$$;
+COMMENT ON FUNCTION reports.append_version(reports.schedule, timestamptz, text, boolean, boolean) IS 'Appends a version with its change row.';
+
+-- Each edit appends a version and a change row and tells the leader.
 --
 -- Argument 'asked': the statement is one of our own functions carrying out a request. It may say in the
 -- settings reports.asked_at and reports.change_reason (for the transaction) when that was asked and why,
 -- so that a pause begins when somebody wanted it, not when a leader was there. Nobody else can back-date.
+--
+-- A pause whose paused_until has come ends then: with the first edit after it, which is the leader's own as a rule.
 CREATE FUNCTION reports.record_version() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     s reports.schedule;
-    next_version integer;
+    resumed reports.schedule;
     begins timestamptz := clock_timestamp();
-    latest timestamptz;
-    its_scope text;
     why text;
     announced boolean := false;
 BEGIN
@@ -740,28 +814,15 @@ BEGIN
         begins := s.effective_from;
         announced := true;
     END IF;
-    begins := reports.replace_announced(s.scope, s.name, begins, announced);
-    SELECT v.version + 1, v.effective_from, v.scope INTO next_version, latest, its_scope
-      FROM reports.schedule_version v WHERE v.schedule = s.name ORDER BY v.version DESC LIMIT 1;
-    -- A name that was deleted goes on when it is inserted again, and its progress is one leader's for ever (I1).
-    IF its_scope <> s.scope THEN
-        RAISE EXCEPTION 'schedule "%": this name belongs to scope "%" for ever, also after its deletion', s.name, its_scope
-            USING ERRCODE = 'invalid_parameter_value', HINT = format('Choose another name for a schedule in scope "%s".', s.scope);
+    IF TG_OP <> 'INSERT' AND OLD.paused_until <= begins AND OLD.paused_until <= clock_timestamp() THEN
+        resumed := OLD;
+        resumed.paused := false;
+        resumed.paused_until := NULL;
+        PERFORM reports.append_version(resumed, OLD.paused_until, 'paused_until had come', false, false);
     END IF;
-    begins := greatest(begins, latest);
-    INSERT INTO reports.schedule_version
-        (schedule, version, scope, effective_from, change_reason, ended, report, description, kind, rule, time_zone,
-         dialect, anchor, start_local, exdates, rdates, starts_at, ends_at, paused, dst_gap, dst_overlap, calendar, calendar_version, nonbusiness,
-         business_day_offset, roll_collision, business_date, misfire, misfire_max, misfire_age, misfire_grace, overlap, queue, priority,
-         jitter_s, max_attempts, retry_base, retry_cap, timeout, parameters, owner)
-    VALUES
-        (s.name, coalesce(next_version, 1), s.scope, begins, why, TG_OP = 'DELETE', s.report, s.description,
-         s.kind, s.rule, s.time_zone, s.dialect, s.anchor, s.start_local, s.exdates, s.rdates, s.starts_at, s.ends_at, s.paused, s.dst_gap,
-         s.dst_overlap, s.calendar, s.calendar_version, s.nonbusiness, s.business_day_offset, s.roll_collision, s.business_date, s.misfire, s.misfire_max,
-         s.misfire_age, s.misfire_grace, s.overlap, s.queue, s.priority, s.jitter_s, s.max_attempts,
-         s.retry_base, s.retry_cap, s.timeout, s.parameters, s.owner);
-    INSERT INTO reports.schedule_change (scope, schedule, version, made_at, announced)
-    VALUES (s.scope, s.name, coalesce(next_version, 1), CASE WHEN announced THEN begins ELSE clock_timestamp() END, announced);
+    IF resumed.name IS NULL OR TG_OP = 'DELETE' OR NOT NEW *= resumed THEN
+        PERFORM reports.append_version(s, begins, why, TG_OP = 'DELETE', announced);
+    END IF;
     PERFORM pg_notify('report_change', s.scope);
     RETURN NULL;
 END

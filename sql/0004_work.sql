@@ -25,10 +25,15 @@ CREATE TABLE reports.schedule_progress (
     problem_since timestamptz,
     tzdata text NOT NULL DEFAULT '',
     zone_digest text NOT NULL DEFAULT '',
+    circuit_failures integer NOT NULL DEFAULT 0,
+    circuit_opened_at timestamptz,
+    circuit_probe_at timestamptz,
+    circuit_probe_job uuid,
     updated_at timestamptz NOT NULL DEFAULT clock_timestamp()
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX schedule_progress_due ON reports.schedule_progress (scope, next_fire_at)
     WHERE next_fire_at IS NOT NULL;
+CREATE INDEX schedule_progress_circuit ON reports.schedule_progress (scope, schedule) WHERE circuit_opened_at IS NOT NULL;
 CREATE INDEX schedule_progress_problem ON reports.schedule_progress (scope, schedule) WHERE problem IS NOT NULL;
 COMMENT ON TABLE reports.schedule_progress IS 'How far the leader has planned a schedule.';
 COMMENT ON COLUMN reports.schedule_progress.schedule IS 'The schedule.';
@@ -48,6 +53,10 @@ COMMENT ON COLUMN reports.schedule_progress.problem IS 'Why nothing is planned, 
 COMMENT ON COLUMN reports.schedule_progress.problem_since IS 'Since when.';
 COMMENT ON COLUMN reports.schedule_progress.tzdata IS 'tzdata version next_fire_at was computed with.';
 COMMENT ON COLUMN reports.schedule_progress.zone_digest IS 'Which file of the time zone it was computed with: the first 16 digits of its SHA-256.';
+COMMENT ON COLUMN reports.schedule_progress.circuit_failures IS 'Failed jobs in a row, of a schedule with a circuit breaker.';
+COMMENT ON COLUMN reports.schedule_progress.circuit_opened_at IS 'Since when its circuit is open and firings are not run; NULL: it is closed.';
+COMMENT ON COLUMN reports.schedule_progress.circuit_probe_at IS 'Open: the first firing planned from then on is run as a probe.';
+COMMENT ON COLUMN reports.schedule_progress.circuit_probe_job IS 'Open: the probe that has not ended yet.';
 COMMENT ON COLUMN reports.schedule_progress.updated_at IS 'Last change.';
 
 CREATE TABLE reports.zone_state (
@@ -134,7 +143,7 @@ COMMENT ON COLUMN reports.schedule_gap.to_fire_at IS 'Last firing not run.';
 COMMENT ON COLUMN reports.schedule_gap.from_key IS 'Key the first would have had.';
 COMMENT ON COLUMN reports.schedule_gap.to_key IS 'Key the last would have had.';
 COMMENT ON COLUMN reports.schedule_gap.firings IS 'How many.';
-COMMENT ON COLUMN reports.schedule_gap.reason IS 'misfire_skip, misfire_latest, misfire_max, misfire_age; coalesced: the windows of these firings are in that of the next that ran; problem_mended, paused; overlap_forbid: a job of the schedule was still open; key_taken: an occurrence with this key was there already.';
+COMMENT ON COLUMN reports.schedule_gap.reason IS 'misfire_skip, misfire_latest, misfire_max, misfire_age; coalesced: the windows of these firings are in that of the next that ran; problem_mended, paused; overlap_forbid: a job of the schedule was still open; circuit_open: jobs of the schedule had failed, one after another; key_taken: an occurrence with this key was there already.';
 COMMENT ON COLUMN reports.schedule_gap.version IS 'Version of the schedule that was in force.';
 COMMENT ON COLUMN reports.schedule_gap.incarnation IS 'Of the leader that wrote it.';
 COMMENT ON COLUMN reports.schedule_gap.generation IS 'Of the leader that wrote it.';
@@ -165,6 +174,7 @@ CREATE TABLE reports.job (
     claimed_at timestamptz,
     lease_until timestamptz,
     cancel_requested boolean NOT NULL DEFAULT false,
+    breaker boolean NOT NULL DEFAULT false,
     dispatch_number integer NOT NULL DEFAULT 1,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     finished_at timestamptz,
@@ -211,6 +221,7 @@ COMMENT ON COLUMN reports.job.worker IS 'Worker incarnation that holds the claim
 COMMENT ON COLUMN reports.job.claimed_at IS 'Start of the latest claim.';
 COMMENT ON COLUMN reports.job.lease_until IS 'The claim lapses then unless renewed, by the database clock.';
 COMMENT ON COLUMN reports.job.cancel_requested IS 'Any outcome closes the job as cancelled.';
+COMMENT ON COLUMN reports.job.breaker IS 'Its schedule has a circuit breaker, which is to know how it ends.';
 COMMENT ON COLUMN reports.job.dispatch_number IS 'How often it was put into the outbox; diagnosis only.';
 COMMENT ON COLUMN reports.job.created_at IS 'When.';
 COMMENT ON COLUMN reports.job.finished_at IS 'When it became final.';
@@ -364,7 +375,7 @@ COMMENT ON COLUMN reports.worker.stopped_at IS 'When it ended or was found dead.
 
 CREATE TABLE reports.request (
     id uuid PRIMARY KEY,
-    kind text NOT NULL CHECK (kind IN ('trigger', 'pause', 'resume', 'cancel', 'retry', 'handoff', 'backfill', 'discard')),
+    kind text NOT NULL CHECK (kind IN ('trigger', 'pause', 'resume', 'cancel', 'retry', 'handoff', 'backfill', 'discard', 'breaker_close')),
     scope reports.name NOT NULL,
     subject text NOT NULL CHECK (octet_length(subject) BETWEEN 1 AND 200),
     argument text CHECK (octet_length(argument) <= 500),
@@ -376,15 +387,16 @@ CREATE TABLE reports.request (
     job_id uuid,
     answered_at timestamptz,
     generation bigint,
+    until timestamptz,
     CONSTRAINT answered CHECK ((state = 'pending') = (answered_at IS NULL))
 );
 CREATE INDEX request_pending ON reports.request (scope, requested_at) WHERE state = 'pending';
 COMMENT ON TABLE reports.request IS 'What an operator asks of the leader. The id may be sent again and gets the first answer.';
 COMMENT ON COLUMN reports.request.id IS 'Chosen by the asker.';
-COMMENT ON COLUMN reports.request.kind IS 'trigger, pause, resume, backfill (a schedule), cancel, retry (a job), handoff (a scope), discard (missed firings of a schedule or queue).';
+COMMENT ON COLUMN reports.request.kind IS 'trigger, pause, resume, backfill, breaker_close (a schedule), cancel, retry (a job), handoff (a scope), discard (missed firings of a schedule or queue).';
 COMMENT ON COLUMN reports.request.scope IS 'Whose leader answers.';
 COMMENT ON COLUMN reports.request.subject IS 'The schedule meant; for cancel and retry the job: SCHEDULE:KEY or its id; for handoff the scope; for discard the schedule, or queue:QUEUE@SCOPE.';
-COMMENT ON COLUMN reports.request.argument IS 'trigger: the occurrence key (NULL: the request id is the key); pause, resume, cancel: why, or NULL; retry: again, where a job that succeeded is meant, or NULL; handoff: the member that is to lead, NULL: the next in line; backfill: the span, or the earlier request whose open jobs are to be cancelled; discard: "all: " or "before INSTANT: ", and why.';
+COMMENT ON COLUMN reports.request.argument IS 'trigger: the occurrence key (NULL: the request id is the key); pause, resume, cancel, breaker_close: why, or NULL; retry: again, where a job that succeeded is meant, or NULL; handoff: the member that is to lead, NULL: the next in line; backfill: the span, or the earlier request whose open jobs are to be cancelled; discard: "all: " or "before INSTANT: ", and why.';
 COMMENT ON COLUMN reports.request.requested_by IS 'Login role.';
 COMMENT ON COLUMN reports.request.requested_at IS 'When.';
 COMMENT ON COLUMN reports.request.deadline IS 'Not carried out after.';
@@ -393,5 +405,6 @@ COMMENT ON COLUMN reports.request.answer IS 'For people.';
 COMMENT ON COLUMN reports.request.job_id IS 'The job that was meant; trigger: the one it made, or that was there.';
 COMMENT ON COLUMN reports.request.answered_at IS 'When.';
 COMMENT ON COLUMN reports.request.generation IS 'Of the leader that answered.';
+COMMENT ON COLUMN reports.request.until IS 'pause: when it is to end by itself; NULL: never.';
 
 RESET ROLE;

@@ -101,18 +101,21 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION reports.keys_taken(text, text[]) IS 'Which of the keys an occurrence of the schedule has, by position from 1.';
 
-CREATE FUNCTION reports.next_due(p_scope text, OUT next_fire_at timestamptz, OUT database_now timestamptz, OUT edited boolean)
+CREATE FUNCTION reports.next_due(p_scope text, OUT next_fire_at timestamptz, OUT database_now timestamptz, OUT edited boolean, OUT resumes boolean)
 -- enable_seqscan: see due.
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
     SELECT least((SELECT q.next_fire_at FROM reports.schedule_progress q
                    WHERE q.scope = p_scope AND q.next_fire_at IS NOT NULL ORDER BY q.next_fire_at LIMIT 1),
                  (SELECT c.made_at FROM reports.schedule_change c
-                   WHERE c.scope = p_scope AND c.announced AND c.made_at > clock_timestamp() ORDER BY c.made_at LIMIT 1)),
+                   WHERE c.scope = p_scope AND c.announced AND c.made_at > clock_timestamp() ORDER BY c.made_at LIMIT 1),
+                 (SELECT s.paused_until FROM reports.schedule s
+                   WHERE s.scope = p_scope AND s.paused_until > (SELECT clock_timestamp()) ORDER BY s.paused_until LIMIT 1)),
            clock_timestamp(),
            EXISTS (SELECT FROM reports.schedule_change c
-                    WHERE c.scope = p_scope AND (NOT c.announced OR c.made_at <= clock_timestamp()))
+                    WHERE c.scope = p_scope AND (NOT c.announced OR c.made_at <= clock_timestamp())),
+           EXISTS (SELECT FROM reports.schedule s WHERE s.scope = p_scope AND s.paused_until <= (SELECT clock_timestamp()))
 $$;
-COMMENT ON FUNCTION reports.next_due(text) IS 'When the scope''s next firing is due or its next announced edit begins, the time now, and whether an edit is not taken in.';
+COMMENT ON FUNCTION reports.next_due(text) IS 'When the scope''s next firing is due, its next announced edit begins or its next pause ends, the time now, whether an edit is not taken in, and whether a pause is over.';
 
 -- One row a schedule with edits not taken in: the oldest of them with its version, and the progress that
 -- is (NULLs: none yet). The leader goes one version at a time: it plans what was due before the edit
@@ -184,26 +187,29 @@ BEGIN
         RETURN;
     END IF;
     WITH given AS MATERIALIZED (
-        SELECT g.*, v.ended, v.paused, v.overlap
+        SELECT g.*, v.ended, v.paused, v.overlap, v.breaker_failures
           FROM unnest(p_schedule, p_change, p_version, p_step, p_switched_at, p_next_fire_at, p_next_nominal,
                       p_next_offset_s, p_key_form, p_problem, p_tzdata, p_rule_std, p_last_fire_at, p_zone_digest)
                AS g (schedule, change, version, step, switched_at, next_fire_at, next_nominal, next_offset_s,
                      key_form, problem, tzdata, rule_std, last_fire_at, zone_digest)
          -- LATERAL and OFFSET 0 make each a look-up by key: many edits at once, before there are
          -- statistics of them, were joined each with each.
-         CROSS JOIN LATERAL (SELECT w.ended, w.paused, w.overlap FROM reports.schedule_version w
+         CROSS JOIN LATERAL (SELECT w.ended, w.paused, w.overlap, w.breaker_failures FROM reports.schedule_version w
                               WHERE w.schedule = g.schedule AND w.version = g.version AND w.scope = p_scope OFFSET 0) v
          CROSS JOIN LATERAL (SELECT FROM reports.schedule_change d
                               WHERE d.scope = p_scope AND d.id = g.change AND d.schedule = g.schedule
                                 FOR UPDATE SKIP LOCKED) c
          ORDER BY g.schedule
     ), present AS MATERIALIZED (
-        SELECT g.*, CASE WHEN w.overlap <> g.overlap THEN g.overlap END AS new_overlap
+        SELECT g.*, CASE WHEN w.overlap <> g.overlap THEN g.overlap END AS new_overlap, p.circuit_opened_at,
+               -- Why its circuit breaker begins anew.
+               CASE WHEN g.ended THEN 'deleted' WHEN g.breaker_failures IS NULL THEN 'breaker_failures was taken away'
+                    WHEN w.paused AND NOT g.paused THEN 'resumed' END AS anew
           FROM given g
-         CROSS JOIN LATERAL (SELECT q.version AS old_version FROM reports.schedule_progress q
+         CROSS JOIN LATERAL (SELECT q.version AS old_version, q.circuit_opened_at FROM reports.schedule_progress q
                               WHERE q.schedule = g.schedule AND q.scope = p_scope AND q.step = g.step AND q.version < g.version
                                 FOR UPDATE SKIP LOCKED) p
-         CROSS JOIN LATERAL (SELECT x.overlap FROM reports.schedule_version x
+         CROSS JOIN LATERAL (SELECT x.overlap, x.paused FROM reports.schedule_version x
                               WHERE x.schedule = g.schedule AND x.version = p.old_version OFFSET 0) w
     ), blocked AS MATERIALIZED (
         SELECT reports.adopt_blocked(p_scope, array_agg(g.schedule), array_agg(g.new_overlap)) AS schedules
@@ -224,11 +230,18 @@ BEGIN
                last_fire_at = coalesce(g.last_fire_at, p.last_fire_at), problem = g.problem,
                problem_since = CASE WHEN g.problem IS NULL THEN NULL
                                     ELSE coalesce(p.problem_since, clock_timestamp()) END,
+               circuit_failures = CASE WHEN g.anew IS NULL THEN p.circuit_failures ELSE 0 END,
+               circuit_opened_at = CASE WHEN g.anew IS NULL THEN p.circuit_opened_at END,
+               circuit_probe_at = CASE WHEN g.anew IS NULL THEN p.circuit_probe_at END,
+               circuit_probe_job = CASE WHEN g.anew IS NULL THEN p.circuit_probe_job END,
                tzdata = g.tzdata, zone_digest = coalesce(g.zone_digest, ''), updated_at = clock_timestamp()
           FROM present g
          WHERE p.schedule = g.schedule AND p.step = g.step AND p.version < g.version
            AND (g.new_overlap IS NULL OR g.schedule <> ALL ((SELECT b.schedules FROM blocked b)::text[]))
-        RETURNING p.schedule, g.new_overlap
+        RETURNING p.schedule, g.new_overlap, CASE WHEN g.circuit_opened_at IS NOT NULL THEN g.anew END AS closed
+    ), closed AS (
+        INSERT INTO reports.circuit_event (scope, schedule, event, detail)
+        SELECT p_scope, u.schedule, 'closed', u.closed FROM updated u WHERE u.closed IS NOT NULL
     ), inserted AS (
         INSERT INTO reports.schedule_progress
             (schedule, scope, version, switched_at, next_fire_at, next_nominal, next_offset_s, key_form, rule_std,
@@ -295,6 +308,7 @@ DECLARE
     metered_queues text[];
     budgeted boolean;
     newest uuid[];
+    probes uuid[];
     some_wait boolean;
 BEGIN
     advanced := '{}';
@@ -317,6 +331,9 @@ BEGIN
     IF EXISTS (SELECT FROM unnest(f_fire_at) t WHERE t > clock_timestamp()) THEN
         RAISE EXCEPTION 'a firing in the batch is not due yet' USING ERRCODE = 'RS004';
     END IF;
+    IF EXISTS (SELECT FROM reports.circuit_outcome o WHERE o.scope = p_scope) THEN
+        PERFORM reports.settle_circuits(p_scope, 1000);
+    END IF;
     -- Without locks: an open psql session on these tables stops no firing (I12).
     bounded_queues := ARRAY(SELECT q.name::text FROM reports.queue q WHERE q.max_outstanding IS NOT NULL);
     metered_queues := ARRAY(SELECT q.name::text FROM reports.queue q WHERE q.catch_up_per_minute IS NOT NULL);
@@ -330,14 +347,17 @@ BEGIN
     ), present AS MATERIALIZED (
         -- blocked, forbid: a job is open; replace: an open job is locked.
         SELECT g.*, p.last_fire_at AS was_fire_at, v.*,
+               CASE WHEN p.circuit_opened_at IS NULL OR v.breaker_failures IS NULL THEN NULL
+                    WHEN p.circuit_probe_job IS NULL AND p.circuit_probe_at <= clock_timestamp() THEN 'probe'
+                    ELSE 'open' END AS circuit,
                CASE v.overlap WHEN 'forbid' THEN cardinality(reports.open_jobs(p_scope, g.schedule)) > 0
                               WHEN 'replace' THEN NOT reports.may_replace(p_scope, g.schedule)
                               ELSE false END AS blocked
           FROM given g
-         CROSS JOIN LATERAL (SELECT q.last_fire_at FROM reports.schedule_progress q
+         CROSS JOIN LATERAL (SELECT q.last_fire_at, q.circuit_opened_at, q.circuit_probe_at, q.circuit_probe_job FROM reports.schedule_progress q
                               WHERE q.schedule = g.schedule AND q.scope = p_scope AND q.version = g.version AND q.step = g.step
                                 FOR UPDATE SKIP LOCKED) p
-         CROSS JOIN LATERAL (SELECT w.overlap, w.report, w.queue, w.priority, w.max_attempts, w.retry_base, w.retry_cap, w.timeout
+         CROSS JOIN LATERAL (SELECT w.overlap, w.report, w.queue, w.priority, w.max_attempts, w.retry_base, w.retry_cap, w.timeout, w.breaker_failures
                                FROM reports.schedule_version w
                               WHERE w.schedule = g.schedule AND w.version = g.version OFFSET 0) v
     ), moved AS (
@@ -356,24 +376,40 @@ BEGIN
            AND (p.tzdata > p_tzdata COLLATE "C" AND p.zone_digest <> g.zone_digest
                 AND (g.last_nominal IS NULL OR g.last_nominal < p.next_nominal)) IS NOT TRUE
         RETURNING p.schedule, p.version, g.was_fire_at, g.overlap, g.blocked, g.report, g.queue, g.priority, g.max_attempts,
-                  g.retry_base, g.retry_cap, g.timeout
+                  g.retry_base, g.retry_cap, g.timeout, g.circuit, g.breaker_failures IS NOT NULL AS breaker
     ), firing AS MATERIALIZED (
         SELECT f.*, m.version, m.overlap, m.blocked, m.was_fire_at, m.report, m.queue, m.priority, m.max_attempts,
-               m.retry_base, m.retry_cap, m.timeout
+               m.retry_base, m.retry_cap, m.timeout, m.circuit, m.breaker
           FROM unnest(f_schedule, f_key, f_job, f_fire_at, f_nominal, f_offset_s, f_business_date, f_window_start,
                       f_cause, f_window_end) WITH ORDINALITY
                AS f (schedule, occurrence_key, job, fire_at, nominal, offset_s, business_date, window_start, cause, window_end, n)
           JOIN moved m USING (schedule)
+    ), circuit AS MATERIALIZED (
+        -- As forbid.
+        SELECT f.* FROM firing f
+         WHERE f.circuit IS NOT NULL
+           AND NOT EXISTS (SELECT FROM reports.occurrence o
+                            WHERE o.schedule = f.schedule AND o.occurrence_key = f.occurrence_key OFFSET 0)
+    ), broken AS MATERIALIZED (
+        -- Of what is due at once the latest is the probe: the others lie in a gap before it.
+        SELECT c.* FROM circuit c
+         WHERE c.n NOT IN (SELECT max(d.n) FROM circuit d WHERE d.circuit = 'probe' GROUP BY d.schedule)
     ), forbid AS MATERIALIZED (
         -- OFFSET 0: a look-up for each of the few there are. A key that is taken makes no job, whatever the policy.
         SELECT f.* FROM firing f
-         WHERE f.overlap = 'forbid'
+         WHERE f.overlap = 'forbid' AND f.n NOT IN (SELECT b.n FROM broken b)
            AND NOT EXISTS (SELECT FROM reports.occurrence o
                             WHERE o.schedule = f.schedule AND o.occurrence_key = f.occurrence_key OFFSET 0)
     ), forbidden AS MATERIALIZED (
         -- All but the first of a schedule that has no open job: after it there is one.
         SELECT f.* FROM forbid f
          WHERE f.n NOT IN (SELECT DISTINCT ON (g.schedule) g.n FROM forbid g WHERE NOT g.blocked ORDER BY g.schedule, g.n)
+    ), suppressed AS MATERIALIZED (
+        SELECT x.n, x.schedule, x.version, x.fire_at, x.occurrence_key, x.was_fire_at, 'overlap_forbid' AS reason,
+               x.blocked AND x.circuit IS NULL AS follows -- what was suppressed before, and nothing lies between
+          FROM forbidden x
+        UNION ALL
+        SELECT b.n, b.schedule, b.version, b.fire_at, b.occurrence_key, b.was_fire_at, 'circuit_open', true FROM broken b
     ), made AS (
         INSERT INTO reports.occurrence
             (schedule, occurrence_key, scope, job_id, scheduled_for, nominal_local, offset_s, business_date,
@@ -382,17 +418,17 @@ BEGIN
                -- Windows are the rule's: jitter moves when a job runs, not what it is about.
                f.window_start, coalesce(f.window_end, f.fire_at), f.cause, f.version, p_incarnation, p_generation
           FROM firing f
-         WHERE f.n NOT IN (SELECT x.n FROM forbidden x)
+         WHERE f.n NOT IN (SELECT x.n FROM suppressed x)
         ON CONFLICT (schedule, occurrence_key) DO NOTHING
         RETURNING schedule, occurrence_key, job_id
     ), job AS (
         INSERT INTO reports.job
             (id, schedule, occurrence_key, scope, report, queue, priority, state, waits_for, overlap, catch_up, run_after,
-             dispatch_number, max_attempts, retry_base, retry_cap, timeout)
+             dispatch_number, max_attempts, retry_base, retry_cap, timeout, breaker)
         SELECT f.job, f.schedule, f.occurrence_key, p_scope, f.report, f.queue, f.priority,
                CASE WHEN w.waits_for IS NULL THEN 'queued' ELSE 'waiting' END::reports.job_state, w.waits_for, f.overlap,
                f.cause = 'misfire', f.fire_at, (w.waits_for IS NULL)::integer, f.max_attempts, f.retry_base, f.retry_cap,
-               f.timeout
+               f.timeout, f.breaker
           FROM firing f
          CROSS JOIN LATERAL (SELECT CASE WHEN f.overlap IN ('queue', 'replace') THEN 'overlap'
                                          WHEN f.queue = ANY (bounded_queues)
@@ -414,25 +450,25 @@ BEGIN
                AS g (schedule, from_at, to_at, from_key, to_key, firings, reason)
           JOIN moved m USING (schedule)
     ), range AS MATERIALIZED (
-        SELECT x.schedule, x.version, min(x.fire_at) AS from_at, max(x.fire_at) AS to_at, count(*) AS firings,
+        SELECT x.schedule, x.version, x.reason, min(x.fire_at) AS from_at, max(x.fire_at) AS to_at, count(*) AS firings,
                (array_agg(x.occurrence_key ORDER BY x.n))[1] AS from_key,
                (array_agg(x.occurrence_key ORDER BY x.n DESC))[1] AS to_key,
                -- Firings that follow one another without a job between them are one gap, however many.
                -- One that somebody holds is not extended: a gap of their own serves as well.
                (SELECT y.id FROM reports.schedule_gap y
-                 WHERE y.schedule = x.schedule AND y.to_fire_at = x.was_fire_at AND y.reason = 'overlap_forbid'
-                   AND y.version = x.version AND x.blocked AND x.schedule <> ALL (g_schedule)
+                 WHERE y.schedule = x.schedule AND y.to_fire_at = x.was_fire_at AND y.reason = x.reason
+                   AND y.version = x.version AND x.follows AND x.schedule <> ALL (g_schedule)
                  ORDER BY y.id DESC LIMIT 1 FOR UPDATE SKIP LOCKED) AS extends
-          FROM forbidden x GROUP BY x.schedule, x.version, x.was_fire_at, x.blocked
+          FROM suppressed x GROUP BY x.schedule, x.version, x.reason, x.was_fire_at, x.follows
     ), extended AS (
         UPDATE reports.schedule_gap y
            SET to_fire_at = r.to_at, to_key = r.to_key, firings = y.firings + r.firings, generation = p_generation,
                incarnation = p_incarnation, recorded_at = clock_timestamp()
           FROM range r WHERE y.id = r.extends
-    ), suppressed AS (
+    ), recorded AS (
         INSERT INTO reports.schedule_gap
             (schedule, scope, from_fire_at, to_fire_at, from_key, to_key, firings, reason, version, incarnation, generation)
-        SELECT r.schedule, p_scope, r.from_at, r.to_at, r.from_key, r.to_key, r.firings, 'overlap_forbid', r.version,
+        SELECT r.schedule, p_scope, r.from_at, r.to_at, r.from_key, r.to_key, r.firings, r.reason, r.version,
                p_incarnation, p_generation
           FROM range r WHERE r.extends IS NULL
     ), repeated AS (
@@ -445,14 +481,18 @@ BEGIN
           FROM firing f
          -- IS NOT TRUE: see job; as a join it compared each firing with each, half the time of the call.
          WHERE (f.job IN (SELECT m.job_id FROM made m)) IS NOT TRUE
-           AND f.n NOT IN (SELECT x.n FROM forbidden x)
+           AND f.n NOT IN (SELECT x.n FROM suppressed x)
     )
     SELECT (SELECT coalesce(array_agg(schedule), '{}') FROM moved), (SELECT count(*) FROM made),
            (SELECT coalesce(bool_or(j.waits_for IS NOT NULL), false) FROM job j),
            (SELECT m.job_id FROM made m ORDER BY m.job_id DESC LIMIT 1),
            ARRAY(SELECT DISTINCT ON (j.schedule) j.id FROM job j WHERE j.overlap = 'replace'
-                  ORDER BY j.schedule, j.run_after DESC, j.id DESC)
-      INTO advanced, planned, some_wait, newest_job, newest;
+                  ORDER BY j.schedule, j.run_after DESC, j.id DESC),
+           ARRAY(SELECT f.job FROM firing f WHERE f.circuit = 'probe' AND (f.job IN (SELECT m.job_id FROM made m)) IS TRUE)
+      INTO advanced, planned, some_wait, newest_job, newest, probes;
+    IF cardinality(probes) > 0 THEN
+        PERFORM reports.note_probes(p_scope, probes);
+    END IF;
     IF cardinality(newest) > 0 THEN
         PERFORM reports.replace_jobs(p_scope, newest);
     END IF;

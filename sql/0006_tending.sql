@@ -453,6 +453,9 @@ BEGIN
                                       AND j.lease_until + i.reap_grace >= database_now)
                    FOR UPDATE OF u SKIP LOCKED));
     END IF;
+    IF EXISTS (SELECT FROM reports.circuit_outcome o WHERE o.scope = p_scope) THEN
+        PERFORM reports.settle_circuits(p_scope, 1000);
+    END IF;
     -- After reaping, which makes room.
     IF NOT reports.is_held(p_scope) THEN
         released := reports.release_waiting(p_scope, p_generation, p_limit);

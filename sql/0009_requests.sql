@@ -294,7 +294,7 @@ BEGIN
             RAISE EXCEPTION 'job % does not exist', coalesce(quote_literal(p_subject), 'NULL')
                 USING ERRCODE = 'no_data_found', HINT = 'Write SCHEDULE:KEY or the job''s id; reportctl jobs lists them.';
         END IF;
-    ELSIF p_kind IN ('trigger', 'pause', 'resume', 'backfill') THEN
+    ELSIF p_kind IN ('trigger', 'pause', 'resume', 'backfill', 'breaker_close') THEN
         SELECT s.scope INTO its_scope FROM reports.schedule s WHERE s.name = p_subject;
         IF NOT FOUND THEN
             RAISE EXCEPTION 'schedule "%" does not exist', p_subject
@@ -302,7 +302,7 @@ BEGIN
         END IF;
     ELSE
         RAISE EXCEPTION 'there is no request of the kind %', coalesce(quote_literal(p_kind), 'NULL')
-            USING ERRCODE = 'invalid_parameter_value', HINT = 'There are trigger, pause, resume, cancel, retry, backfill, discard and handoff.';
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'There are trigger, pause, resume, cancel, retry, backfill, discard, breaker_close and handoff.';
     END IF;
     IF p_kind = 'trigger' THEN
         PERFORM reports.check_key(p_subject, p_argument);
@@ -316,9 +316,22 @@ END
 $$;
 COMMENT ON FUNCTION reports.check_request(text, text, text) IS 'Refuses a request that cannot be carried out, with the remedy.';
 
+CREATE FUNCTION reports.check_until(p_kind text, p_subject text, p_until timestamptz) RETURNS void
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF p_until IS NOT NULL AND p_kind IS DISTINCT FROM 'pause' THEN
+        RAISE EXCEPTION 'a % has no end', p_kind USING ERRCODE = 'invalid_parameter_value', HINT = 'Only a pause has one: leave p_until out.';
+    ELSIF p_until <= clock_timestamp() OR p_until >= '10000-01-01' THEN
+        RAISE EXCEPTION 'schedule "%" cannot be paused until %, which is not to come', p_subject, p_until
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Write a later instant, or none for a pause without end.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION reports.check_until(text, text, timestamptz) IS 'Refuses an end that a request cannot have.';
+
 -- Asked by operators. Repeating a request id returns how the first request stands.
 CREATE FUNCTION reports.ask(p_request uuid, p_kind text, p_subject text, p_argument text, p_timeout interval,
-                            OUT state text, OUT answer text, OUT its_scope text)
+                            p_until timestamptz DEFAULT NULL, OUT state text, OUT answer text, OUT its_scope text)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     r reports.request;
@@ -334,6 +347,7 @@ BEGIN
         IF p_kind = 'backfill' THEN
             PERFORM reports.check_backfill(p_request, p_subject, p_argument);
         END IF;
+        PERFORM reports.check_until(p_kind, p_subject, p_until);
         IF p_timeout IS NULL OR p_timeout <= interval '0' THEN
             RAISE EXCEPTION 'a request needs a time in which it is to be carried out, and % is none', coalesce(quote_literal(p_timeout), 'NULL')
                 USING ERRCODE = 'invalid_parameter_value', HINT = 'Say how long it may wait, such as ''1 minute''.';
@@ -342,8 +356,8 @@ BEGIN
                 USING ERRCODE = 'invalid_parameter_value', HINT = 'Ask again then, with a fresh request id.';
         END IF;
         -- The same id may be on its way twice at once: the second waits here and answers like the first.
-        INSERT INTO reports.request (id, kind, scope, subject, argument, deadline, job_id)
-        VALUES (p_request, p_kind, checked.its_scope, p_subject, p_argument, clock_timestamp() + p_timeout, checked.its_job)
+        INSERT INTO reports.request (id, kind, scope, subject, argument, deadline, job_id, until)
+        VALUES (p_request, p_kind, checked.its_scope, p_subject, p_argument, clock_timestamp() + p_timeout, checked.its_job, p_until)
         ON CONFLICT (id) DO NOTHING;
         IF FOUND THEN
             PERFORM pg_notify('report_request', checked.its_scope);
@@ -354,7 +368,7 @@ BEGIN
         END IF;
         SELECT * INTO r FROM reports.request WHERE id = p_request;
     END IF;
-    IF (r.kind, r.subject) IS DISTINCT FROM (p_kind, p_subject) OR r.argument IS DISTINCT FROM p_argument THEN
+    IF (r.kind, r.subject) IS DISTINCT FROM (p_kind, p_subject) OR r.argument IS DISTINCT FROM p_argument OR r.until IS DISTINCT FROM p_until THEN
         RAISE EXCEPTION 'request id % was used for something else', p_request
             USING ERRCODE = 'unique_violation', HINT = 'Choose a fresh request id.';
     END IF;
@@ -367,7 +381,7 @@ BEGIN
     its_scope := r.scope;
 END
 $$;
-COMMENT ON FUNCTION reports.ask(uuid, text, text, text, interval) IS 'Asks the leader for something: trigger (argument: key), pause, resume (why) of a schedule; cancel (why), retry of a job (again: also of one that succeeded); handoff (member that is to lead) of a scope; backfill (id of an earlier one, whose open jobs are cancelled) of a schedule, otherwise see ask_backfill; discard ("all: " or "before INSTANT: ", and why) of the missed firings that wait, of a schedule or of queue:QUEUE@SCOPE. While a hold stands, and so nobody leads, pause, resume and cancel are carried out by the call itself.';
+COMMENT ON FUNCTION reports.ask(uuid, text, text, text, interval, timestamptz) IS 'Asks the leader for something: trigger (argument: key), pause (why; p_until: it ends then by itself), resume (why) of a schedule; cancel (why), retry of a job (again: also of one that succeeded); handoff (member that is to lead) of a scope; backfill (id of an earlier one, whose open jobs are cancelled) of a schedule, otherwise see ask_backfill; discard ("all: " or "before INSTANT: ", and why) of the missed firings that wait, of a schedule or of queue:QUEUE@SCOPE; breaker_close (why) of a schedule. While a hold stands, and so nobody leads, pause, resume and cancel are carried out by the call itself.';
 
 CREATE FUNCTION reports.pending_requests(p_scope text, p_limit integer)
 RETURNS TABLE (id uuid, kind text, subject text, argument text, expired boolean, database_now timestamptz)
@@ -453,9 +467,9 @@ BEGIN
     waits := CASE WHEN v.overlap IN ('queue', 'replace') THEN 'overlap' ELSE 'capacity' END;
     INSERT INTO reports.job
         (id, schedule, occurrence_key, scope, report, queue, priority, state, waits_for, overlap, run_after,
-         dispatch_number, max_attempts, retry_base, retry_cap, timeout)
+         dispatch_number, max_attempts, retry_base, retry_cap, timeout, breaker)
     VALUES (p_job, v.schedule, its_key, v.scope, v.report, v.queue, v.priority, 'waiting', waits, v.overlap, fired_at,
-            0, v.max_attempts, v.retry_base, v.retry_cap, v.timeout);
+            0, v.max_attempts, v.retry_base, v.retry_cap, v.timeout, v.breaker_failures IS NOT NULL);
     IF v.overlap = 'replace' THEN
         PERFORM reports.replace_jobs(v.scope, ARRAY[p_job]);
     END IF;
@@ -468,17 +482,22 @@ END
 $$;
 COMMENT ON FUNCTION reports.carry_out_trigger(reports.request, bigint, bigint, uuid) IS 'Makes a manual firing: occurrence, job and, when it may go, its message.';
 
+CREATE FUNCTION reports.instant_text(p_at timestamptz) RETURNS text
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT to_char(p_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+$$;
+COMMENT ON FUNCTION reports.instant_text(timestamptz) IS 'An instant as answers write it, in whole seconds.';
+
 -- The edit is stamped with the instant it was asked for, and says who asked and why: record_version reads
 -- the settings reports.asked_at and change_reason of this transaction.
 CREATE FUNCTION reports.carry_out_pause(p_asked reports.request, OUT new_state text, OUT its_answer text)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     wanted boolean := p_asked.kind = 'pause';
-    was boolean;
+    was reports.schedule;
     announced timestamptz;
 BEGIN
-    SELECT s.paused, CASE WHEN s.effective_from > clock_timestamp() THEN s.effective_from END INTO was, announced
-      FROM reports.schedule s WHERE s.name = p_asked.subject FOR UPDATE SKIP LOCKED;
+    SELECT s.* INTO was FROM reports.schedule s WHERE s.name = p_asked.subject FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         IF NOT EXISTS (SELECT FROM reports.schedule s WHERE s.name = p_asked.subject) THEN
             new_state := 'refused';
@@ -486,23 +505,35 @@ BEGIN
         END IF;
         RETURN;
     END IF;
+    announced := CASE WHEN was.effective_from > clock_timestamp() THEN was.effective_from END;
     -- The row is what is to come, and no longer what was in force: a pause may take it early, going on may not.
-    IF NOT wanted AND was AND announced IS NOT NULL THEN
+    IF NOT wanted AND was.paused AND announced IS NOT NULL THEN
         new_state := 'refused';
         its_answer := format('schedule "%s" is written to count from %s; to let it go on then, set paused = false, and to let it go on now as it is written, effective_from = NULL too',
-                             p_asked.subject, to_char(announced AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'));
+                             p_asked.subject, reports.instant_text(announced));
         RETURN;
     END IF;
     new_state := 'done';
-    IF was = wanted THEN
-        its_answer := format(CASE WHEN was THEN 'schedule "%s" is paused already' ELSE 'schedule "%s" is not paused' END, p_asked.subject);
+    IF was.paused = wanted AND (NOT wanted OR was.paused_until IS NOT DISTINCT FROM p_asked.until) THEN
+        its_answer := format(CASE WHEN was.paused THEN 'schedule "%s" is paused already' ELSE 'schedule "%s" is not paused' END, p_asked.subject)
+                      || coalesce(', until ' || reports.instant_text(was.paused_until), '');
         RETURN;
     END IF;
     PERFORM set_config('reports.asked_at', p_asked.requested_at::text, true),
             set_config('reports.change_reason', concat_ws(': ', 'asked by ' || p_asked.requested_by, p_asked.argument), true);
     BEGIN
-        UPDATE reports.schedule SET paused = wanted WHERE name = p_asked.subject;
-        its_answer := format('schedule "%s" is %s', p_asked.subject, CASE WHEN wanted THEN 'paused' ELSE 'resumed' END);
+        IF wanted AND p_asked.until <= clock_timestamp() THEN
+            -- Nobody led until it was over. What was due meanwhile is not run all the same.
+            UPDATE reports.schedule SET paused = true, paused_until = NULL WHERE name = p_asked.subject;
+            PERFORM set_config('reports.asked_at', p_asked.until::text, true);
+            UPDATE reports.schedule SET paused = false WHERE name = p_asked.subject;
+            its_answer := format('schedule "%s" was paused until %s', p_asked.subject, reports.instant_text(p_asked.until));
+        ELSE
+            UPDATE reports.schedule SET paused = wanted, paused_until = CASE WHEN wanted THEN p_asked.until END WHERE name = p_asked.subject;
+            its_answer := format('schedule "%s" is %s', p_asked.subject, CASE WHEN wanted THEN 'paused' ELSE 'resumed' END)
+                          || CASE WHEN p_asked.until IS NOT NULL THEN ' until ' || reports.instant_text(p_asked.until)
+                                  WHEN wanted AND was.paused THEN ', and no longer only until ' || reports.instant_text(was.paused_until) ELSE '' END;
+        END IF;
     EXCEPTION WHEN raise_exception OR feature_not_supported OR data_exception OR integrity_constraint_violation THEN
         -- The row was made before a check that refuses it now.
         new_state := 'refused';
@@ -591,6 +622,7 @@ BEGIN
     IF reports.is_backfilled(j.schedule, j.occurrence_key) THEN
         v.overlap := 'allow';
         v.priority := j.priority;
+        v.breaker_failures := NULL;
     END IF;
     IF NOT EXISTS (SELECT FROM reports.queue q WHERE q.name = coalesce(v.queue, j.queue)) THEN
         new_state := 'refused';
@@ -606,7 +638,7 @@ BEGIN
            catch_up = false, cancel_requested = false, finished_at = NULL, run_after = clock_timestamp(),
            error = CASE WHEN q.state = 'cancelled' THEN NULL ELSE q.error END, -- it said who had cancelled it
            queue = coalesce(v.queue, q.queue), priority = coalesce(v.priority, q.priority),
-           timeout = coalesce(v.timeout, q.timeout), retry_base = coalesce(v.retry_base, q.retry_base),
+           breaker = v.breaker_failures IS NOT NULL, timeout = coalesce(v.timeout, q.timeout), retry_base = coalesce(v.retry_base, q.retry_base),
            retry_cap = coalesce(v.retry_cap, q.retry_cap),
            max_attempts = q.attempt - q.handed_back + coalesce(v.max_attempts, q.max_attempts)
      WHERE q.id = j.id;
@@ -652,7 +684,7 @@ BEGIN
              WHERE p_asked.kind IN ('pause', 'resume') AND s.name = its_schedule
              UNION ALL
             SELECT p.xmax, format('the progress of schedule "%s"', p.schedule) FROM reports.schedule_progress p
-             WHERE p_asked.kind IN ('trigger', 'retry', 'backfill') AND p.schedule = its_schedule
+             WHERE p_asked.kind IN ('trigger', 'retry', 'backfill', 'breaker_close') AND p.schedule = its_schedule
              UNION ALL
             SELECT j.xmax, format('the row of job %s:%s', j.schedule, j.occurrence_key) FROM reports.job j
              WHERE j.id = CASE WHEN p_asked.kind IN ('cancel', 'retry') THEN p_asked.job_id END
@@ -745,6 +777,8 @@ BEGIN
           FROM reports.carry_out_trigger(r, p_incarnation, p_generation, p_job) t;
     ELSIF r.kind IN ('pause', 'resume') THEN
         SELECT t.new_state, t.its_answer INTO new_state, its_answer FROM reports.carry_out_pause(r) t;
+    ELSIF r.kind = 'breaker_close' THEN
+        SELECT t.new_state, t.its_answer INTO new_state, its_answer FROM reports.carry_out_breaker_close(r) t;
     ELSIF r.kind = 'cancel' THEN
         SELECT t.new_state, t.its_answer INTO new_state, its_answer FROM reports.carry_out_cancel(r, p_generation) t;
     ELSIF r.kind = 'discard' THEN
@@ -792,6 +826,6 @@ GRANT EXECUTE ON FUNCTION
     reports.pending_requests(text, integer),
     reports.answer_request(text, bigint, bigint, uuid, uuid, uuid)
 TO report_scheduler;
-GRANT EXECUTE ON FUNCTION reports.ask(uuid, text, text, text, interval) TO report_operator, report_scheduler;
+GRANT EXECUTE ON FUNCTION reports.ask(uuid, text, text, text, interval, timestamptz) TO report_operator, report_scheduler;
 
 RESET ROLE;

@@ -27,7 +27,7 @@ COMMENT ON COLUMN reports.installation.keep_attempts IS 'How long the attempts o
 COMMENT ON COLUMN reports.installation.keep_artifacts IS 'How long report files are kept: afterwards the row goes, and a worker''s sweep removes the file; NULL: for ever.';
 COMMENT ON COLUMN reports.installation.keep_deliveries IS 'How long final deliveries are kept; NULL: for ever.';
 COMMENT ON COLUMN reports.installation.keep_requests IS 'How long answered requests are kept; a request id that is repeated later is a new request. NULL: for ever.';
-COMMENT ON COLUMN reports.installation.keep_leadership_events IS 'How long the diary of leadership is kept; NULL: for ever.';
+COMMENT ON COLUMN reports.installation.keep_leadership_events IS 'How long the diaries of leadership and of circuit breakers are kept; NULL: for ever.';
 COMMENT ON COLUMN reports.installation.keep_fence_rejections IS 'How long refused stale writes are kept; NULL: for ever.';
 COMMENT ON COLUMN reports.installation.keep_workers IS 'How long ended worker incarnations are kept; NULL: for ever.';
 COMMENT ON COLUMN reports.installation.keep_dead_messages IS 'How long messages that could not be published are kept; NULL: for ever.';
@@ -107,6 +107,7 @@ BEGIN
         $p$NOT EXISTS (SELECT FROM reports.delivery d WHERE d.job_id = t.job_id AND d.state NOT IN ('sent', 'failed'))$p$);
     RETURN QUERY SELECT 'ok', 'delivery', reports.prune_of_jobs('delivery', i.keep_deliveries, n, $p$t.state IN ('sent', 'failed')$p$);
     RETURN QUERY SELECT 'ok', 'leadership_event', reports.prune_head('leadership_event', 'at', i.keep_leadership_events, n);
+    RETURN QUERY SELECT 'ok', 'circuit_event', reports.prune_head('circuit_event', 'at', i.keep_leadership_events, n);
     RETURN QUERY SELECT 'ok', 'fence_rejection', reports.prune_head('fence_rejection', 'at', i.keep_fence_rejections, n);
     RETURN QUERY SELECT 'ok', 'member_clock', reports.prune_head('member_clock', 'at', i.keep_member_clocks, n);
     RETURN QUERY SELECT 'ok', 'request', reports.prune_requests(i.keep_requests, n);

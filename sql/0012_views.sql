@@ -140,6 +140,7 @@ SELECT l.*,
                                WHERE p.scope = l.scope AND p.next_fire_at IS NOT NULL LIMIT 100000) x) AS schedules,
        (SELECT count(*) FROM (SELECT FROM reports.schedule_progress p
                                WHERE p.scope = l.scope AND p.problem IS NOT NULL LIMIT 1000) x) AS problems,
+       (SELECT count(*) FROM (SELECT FROM reports.schedule s WHERE s.scope = l.scope AND s.paused LIMIT 1000) x) AS paused,
        (SELECT count(*) FROM (SELECT FROM reports.schedule_change c
                                WHERE c.scope = l.scope AND (NOT c.announced OR c.made_at <= statement_timestamp()) LIMIT 1000) x) AS changes_waiting,
        (SELECT count(*) FROM (SELECT FROM reports.request r
@@ -155,6 +156,7 @@ SELECT l.*,
 COMMENT ON VIEW reports.v_scope IS 'v_leader and what waits in each scope.';
 COMMENT ON COLUMN reports.v_scope.due_lag_s IS 'How long the oldest due firing has waited to be planned; 0: nothing is late.';
 COMMENT ON COLUMN reports.v_scope.schedules IS 'Schedules with a next firing; counting stops at 100 000.';
+COMMENT ON COLUMN reports.v_scope.paused IS 'Paused schedules; counting stops at 1000.';
 COMMENT ON COLUMN reports.v_scope.changes_waiting IS 'Edits the leader has not taken in; counting stops at 1000.';
 COMMENT ON COLUMN reports.v_scope.requests_waiting IS 'Requests that may still be carried out; counting stops at 1000.';
 COMMENT ON COLUMN reports.v_scope.refused_writes IS 'Writes of former leaders refused within a day, of the last 1000.';
@@ -195,7 +197,11 @@ CREATE INDEX schedule_paused ON reports.schedule (name) WHERE paused;
 
 CREATE VIEW reports.v_schedule AS
 SELECT s.name, s.scope, s.report, s.description, s.kind, s.rule, s.time_zone, s.queue, s.priority, s.owner,
-       s.paused, pause.effective_from AS paused_since_at, pause.change_reason AS pause_reason, p.version, p.next_fire_at,
+       s.paused, pause.effective_from AS paused_since_at, pause.change_reason AS pause_reason, s.paused_until, p.version, p.next_fire_at,
+       s.breaker_failures, s.breaker_probe,
+       CASE WHEN p.circuit_opened_at IS NULL OR s.breaker_failures IS NULL THEN NULL
+            WHEN p.circuit_probe_job IS NOT NULL THEN 'probing' ELSE 'open' END AS circuit,
+       p.circuit_opened_at AS circuit_opened_at, p.circuit_probe_at AS circuit_probe_at, p.circuit_probe_job, p.circuit_failures,
        CASE WHEN p.next_fire_at IS NOT NULL THEN p.next_nominal END AS next_nominal, p.last_fire_at, p.last_nominal,
        last.occurrence_key AS last_key, last.state AS last_state,
        CASE WHEN p.problem IS NOT NULL THEN p.problem
@@ -234,13 +240,15 @@ SELECT s.name, s.scope, s.report, s.description, s.kind, s.rule, s.time_zone, s.
          LIMIT 1) last ON true;
 COMMENT ON VIEW reports.v_schedule IS 'Each schedule with its next and last firing and what is wrong with it.';
 COMMENT ON COLUMN reports.v_schedule.paused_since_at IS 'The instant from which nothing of it fires; NULL: it is not paused.';
+COMMENT ON COLUMN reports.v_schedule.paused_until IS 'When it goes on by itself; NULL: when somebody lets it.';
+COMMENT ON COLUMN reports.v_schedule.circuit IS 'open: its firings are not run; probing: nor are they, but for one that runs now; NULL: they are.';
 COMMENT ON COLUMN reports.v_schedule.next_nominal IS 'Local time of the next firing in the schedule''s zone.';
 COMMENT ON COLUMN reports.v_schedule.last_state IS 'State of the last firing''s job; NULL: it lies in a gap, or nothing has fired.';
 
 CREATE VIEW reports.v_schedule_version AS
 SELECT v.schedule, v.version, v.effective_from, v.recorded_at, v.recorded_by, v.ended, v.kind, v.rule, v.time_zone,
        v.report, v.queue, v.priority, v.overlap, v.max_attempts, v.timeout, v.parameters,
-       p.version IS NOT NULL AS in_force, v.paused, v.change_reason, v.dialect, p.rule_std
+       p.version IS NOT NULL AS in_force, v.paused, v.change_reason, v.dialect, p.rule_std, v.paused_until
   FROM reports.schedule_version v
   LEFT JOIN reports.schedule_progress p ON p.schedule = v.schedule AND p.version = v.version;
 COMMENT ON VIEW reports.v_schedule_version IS 'All definitions a schedule has had; in_force: the one that is being planned.';
@@ -354,7 +362,7 @@ CREATE INDEX request_requested ON reports.request (requested_at);
 
 CREATE VIEW reports.v_request AS
 SELECT r.id, r.kind, r.scope, r.subject, r.argument, r.requested_by, r.requested_at, r.deadline, r.state, r.answer,
-       r.job_id, r.answered_at, r.generation, r.state = 'pending' AND r.deadline < statement_timestamp() AS lapsed
+       r.job_id, r.answered_at, r.generation, r.until, r.state = 'pending' AND r.deadline < statement_timestamp() AS lapsed
   FROM reports.request r;
 COMMENT ON VIEW reports.v_request IS 'What was asked of the leaders, with the answers; order by requested_at.';
 COMMENT ON COLUMN reports.v_request.lapsed IS 'Pending beyond its deadline: nobody will carry it out, and the next leader closes it as expired.';
@@ -612,6 +620,14 @@ SELECT CASE WHEN c.days_left < 0 THEN 6 ELSE 8 END, 'calendar', c.calendar, (c.v
           FROM reports.calendars_ending() e, unnest(e.schedules) z (name)
          GROUP BY e.calendar, e.valid_through, e.days_left, e.beyond) c
 UNION ALL
+SELECT 6, 'circuit', p.schedule, p.circuit_opened_at,
+       format('its circuit is open after %s failed jobs in a row: firings are not run, but for %s', p.circuit_failures,
+              CASE WHEN p.circuit_probe_job IS NOT NULL THEN 'a probe that is under way'
+                   ELSE format('a probe from %s on', reports.instant_text(p.circuit_probe_at)) END),
+       format('reportctl jobs --schedule %s --state failed says why; when it is mended: reportctl breaker close %s, or wait for the probe', p.schedule, p.schedule)
+  FROM reports.schedule_progress p
+ WHERE p.circuit_opened_at IS NOT NULL
+UNION ALL
 SELECT 7, 'edits', c.scope, c.since_at, format('edits of schedules not taken in: %s', c.edits),
        'a leader takes them in within a second; SCOPES below says whether there is one'
   FROM (SELECT f.scope, count(x.made_at) AS edits, min(x.made_at) AS since_at
@@ -781,6 +797,10 @@ BEGIN
            (SELECT count(*) FROM (SELECT FROM reports.schedule_progress p
                                    WHERE p.scope = p_scope AND p.problem IS NOT NULL LIMIT 1000) x)::float8 FROM leader
     UNION ALL
+    SELECT 'circuits_open', NULL,
+           (SELECT count(*) FROM (SELECT FROM reports.schedule_progress p
+                                   WHERE p.scope = p_scope AND p.circuit_opened_at IS NOT NULL LIMIT 1000) x)::float8 FROM leader
+    UNION ALL
     SELECT 'time_zones_outdated', NULL,
            (SELECT count(*) FROM reports.zone_state z
              WHERE z.scope = p_scope AND z.newest_tzdata > z.tzdata COLLATE "C" AND z.newest_digest <> z.digest)::float8 FROM leader
@@ -828,7 +848,7 @@ COMMENT ON FUNCTION reports.scope_figures(text) IS 'Facts about a scope for the 
 GRANT EXECUTE ON FUNCTION reports.scope_figures(text) TO report_scheduler;
 
 -- Whoever reads a view calls the functions in it.
-GRANT EXECUTE ON FUNCTION reports.job_id_floor(timestamptz), reports.offset_text(integer), reports.calendars_ending() TO report_reader, report_operator;
+GRANT EXECUTE ON FUNCTION reports.job_id_floor(timestamptz), reports.offset_text(integer), reports.calendars_ending(), reports.instant_text(timestamptz) TO report_reader, report_operator;
 GRANT EXECUTE ON FUNCTION reports.time_of_job(uuid), reports.fence_audit(interval) TO report_reader;
 
 RESET ROLE;

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "fixture_edits.h"
+#include "planning_state.h"
 
 /* The gap's count and keys against the calendar: the days from `from` to before `to` days ago. */
 static void check_days_paused(int from, int to)
@@ -256,6 +257,112 @@ static void test_a_date_that_has_fired_is_no_gap_of_a_pause_or_a_problem_behind_
     }
 }
 
+/* The end that the pause of `daily` has; a past one, as if nobody had led since. */
+static void pause_until(const char *ago)
+{
+    (void)fixture_sql("SET session_replication_role = replica; UPDATE reports.schedule SET "
+                      "paused_until = clock_timestamp() - interval '%s' WHERE name = 'daily'; SET "
+                      "session_replication_role = DEFAULT",
+                      ago);
+}
+
+static void test_a_pause_with_an_end_is_over_then_whoever_leads_later(void **state)
+{
+    (void)state;
+    fixture_schedule("daily", "cron", "0 0 * * *", "10 days", "misfire_age = '30 days'");
+    fixture_edit("daily", "paused = true", "8 days");
+    pause_until("3 days");
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    assert_true(
+        leader_step_until(&l, "SELECT count(*) FROM reports.schedule WHERE paused", "0", 20000));
+    check_nothing_lost(&l, "daily", 10);
+    check_days_paused(8, 3);
+    assert_string_equal(fixture_sql("SELECT format('%%s %%s %%s', v.version, v.paused, "
+                                    "v.change_reason) FROM reports.schedule_version v ORDER BY "
+                                    "version DESC LIMIT 1"),
+                        "4 f paused_until had come");
+    assert_string_equal(fixture_sql("SELECT format('%%s %%s', paused, paused_until IS NULL) FROM "
+                                    "reports.schedule"),
+                        "f t");
+    leader_leave(&l);
+    l = leader_make(); /* another finds nothing to do */
+    leader_prepare(&l);
+    assert_int_equal(leader_settle(&l), 0);
+    assert_int_equal(fixture_count("SELECT max(version) FROM reports.schedule_version"), 4);
+    leader_leave(&l);
+}
+
+static void test_an_edit_after_the_end_of_a_pause_is_one_of_a_schedule_that_goes_on(void **state)
+{
+    (void)state;
+    for (int deleted = 0; deleted < 2; deleted++) {
+        fixture_plan_clear();
+        fixture_schedule("daily", "cron", "0 0 * * *", "10 days", "misfire_age = '30 days'");
+        fixture_edit("daily", "paused = true", "8 days");
+        pause_until("4 days");
+        if (deleted) {
+            fixture_delete("daily", "1 day");
+        } else {
+            fixture_edit("daily", "priority = 5", "1 day");
+        }
+        struct leader l = leader_make();
+        leader_prepare(&l);
+        check_nothing_lost(&l, "daily", 9);
+        check_days_paused(8, 4);
+        leader_leave(&l);
+    }
+}
+
+static void test_the_leader_wakes_for_the_end_of_a_pause(void **state)
+{
+    (void)state;
+    fixture_schedule("daily", "interval", "1 second", "10 milliseconds", NULL);
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    (void)fixture_sql("UPDATE reports.schedule SET paused = true, paused_until = clock_timestamp() "
+                      "+ interval '3 seconds'");
+    (void)leader_settle(&l);
+    assert_string_equal(fixture_sql("SELECT count(*) FROM reports.schedule_change"), "0");
+    /* On a slow machine it may be over already: then the next look has found it. */
+    int64_t end = fixture_count("SELECT extract(epoch FROM paused_until) * 1000000 FROM "
+                                "reports.schedule_version WHERE paused");
+    assert_true(l.planning->next_fire_at.us == end ||
+                fixture_count("SELECT count(*) FROM reports.schedule WHERE paused") == 0 ||
+                l.planning->resumes);
+    assert_true(leader_step_until(
+        &l, "SELECT count(*) > 0 FROM reports.occurrence o WHERE version > 2", "t", 20000));
+    assert_string_equal(
+        fixture_sql("SELECT count(*) FROM reports.schedule_version a JOIN reports.schedule_version "
+                    "b USING (schedule) WHERE a.paused AND NOT b.paused AND b.version = a.version "
+                    "+ 1 AND b.effective_from = a.paused_until"),
+        "1");
+    leader_leave(&l);
+}
+
+static void test_a_locked_schedule_goes_on_when_its_row_is_free_and_holds_up_no_other(void **state)
+{
+    (void)state;
+    fixture_schedule("daily", "cron", "0 0 * * *", "10 days", "misfire_age = '30 days'");
+    fixture_edit("daily", "paused = true", "8 days");
+    fixture_schedule("other", "cron", "0 0 * * *", "4 days", NULL);
+    pause_until("3 days");
+    PGconn *second = fixture_plan_second();
+    PQclear(PQexec(second, "BEGIN; SELECT FROM reports.schedule WHERE name = 'daily' FOR UPDATE"));
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    (void)leader_settle(&l);
+    assert_int_equal(
+        fixture_count("SELECT count(*) FROM reports.occurrence WHERE schedule = 'other'"), 4);
+    assert_int_equal(fixture_count("SELECT count(*) FROM reports.schedule WHERE paused"), 1);
+    PQfinish(second);
+    assert_true(
+        leader_step_until(&l, "SELECT count(*) FROM reports.schedule WHERE paused", "0", 20000));
+    check_nothing_lost(&l, "daily", 10);
+    check_days_paused(8, 3);
+    leader_leave(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -268,6 +375,10 @@ int main(void)
         cmocka_unit_test(
             test_a_schedule_deleted_with_a_problem_has_the_gap_its_last_good_rule_names),
         cmocka_unit_test(test_a_date_that_has_fired_is_no_gap_of_a_pause_or_a_problem_behind_it),
+        cmocka_unit_test(test_a_pause_with_an_end_is_over_then_whoever_leads_later),
+        cmocka_unit_test(test_an_edit_after_the_end_of_a_pause_is_one_of_a_schedule_that_goes_on),
+        cmocka_unit_test(test_the_leader_wakes_for_the_end_of_a_pause),
+        cmocka_unit_test(test_a_locked_schedule_goes_on_when_its_row_is_free_and_holds_up_no_other),
         cmocka_unit_test(test_a_schedule_written_paused_may_still_change_its_form),
         cmocka_unit_test(test_a_gap_that_cannot_be_recorded_holds_its_edit_back_and_says_so),
     };

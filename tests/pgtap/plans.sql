@@ -80,6 +80,7 @@ END
 $$;
 SELECT is(pg_temp.entries('reports.schedule_progress_due', $$SELECT count(*) FROM reports.due('tap', 1000)$$), 20::bigint, 'due reads as many index entries as schedules are due');
 SELECT cmp_ok(pg_temp.entries('reports.schedule_progress_due', $$SELECT reports.next_due('tap')$$), '<=', 1::bigint, 'next_due reads one');
+SELECT cmp_ok(pg_temp.entries('reports.schedule_paused_until', $$SELECT reports.next_due('tap')$$), '<=', 2::bigint, 'and of the pauses with an end the next one');
 
 CREATE TEMP TABLE statement (name text, sql text, jobs text);
 INSERT INTO statement VALUES

@@ -11,12 +11,14 @@ CREATE FUNCTION pg_temp.schedule(p_constraint text, p_columns text, p_values tex
 $$;
 SELECT pg_temp.schedule(format('schedule_%s_check', col), format('kind, rule, %I', col), format('''cron'', ''0 6 * * *'', %L', value))
   FROM (VALUES ('dst_gap', 'first'), ('dst_overlap', 'skip'), ('dialect', 'vixie'), ('jitter_s', '3601'), ('effective_from', 'infinity'), ('misfire', 'never'), ('misfire_max', '0'), ('misfire_age', '1 s'), ('misfire_age', '20000 days'), ('misfire_grace', '0'), ('overlap', 'skip'),
-               ('priority', '1001'), ('max_attempts', '0'), ('retry_base', '-1 s'), ('retry_cap', '8 days'), ('timeout', '-1 s'), ('timeout', '00:00:00.5')) AS t (col, value);
+               ('priority', '1001'), ('breaker_failures', '0'), ('breaker_probe', '8 days'), ('max_attempts', '0'), ('retry_base', '-1 s'), ('retry_cap', '8 days'), ('timeout', '-1 s'), ('timeout', '00:00:00.5')) AS t (col, value);
 SELECT pg_temp.schedule('schedule_kind_check', 'kind, rule', '''weekly'', ''monday'''),
        pg_temp.schedule('schedule_rule_check', 'kind, rule', '''cron'', ''0 6 * * 1'' || repeat('',1'', 300)'),
        -- A zone longer than any, and parameters that are no object: triggers say it before.
        pg_temp.schedule('schedule_time_zone_check', 'kind, rule, time_zone', '''cron'', ''@daily'', ''A'' || repeat(''B'', 70) || ''3'''),
        pg_temp.schedule('schedule_parameters_check', 'kind, rule, parameters', '''cron'', ''@daily'', ''[]'''),
+       pg_temp.schedule('schedule_paused_until_check', 'kind, rule, paused, paused_until', '''cron'', ''@daily'', true, ''infinity'''),
+       pg_temp.schedule('paused_until_needs_paused', 'kind, rule, paused_until', '''cron'', ''@daily'', ''2199-01-01'''),
        pg_temp.schedule('starts_before_end', 'kind, rule, starts_at, ends_at', '''cron'', ''@daily'', ''2030-01-02'', ''2030-01-01'''),
        pg_temp.schedule('misfire_age_covers_grace', 'kind, rule, misfire_age, misfire_grace', '''cron'', ''@daily'', ''5 min'', ''10 min''');
 INSERT INTO reports.calendar (name) VALUES ('fixed');

@@ -95,8 +95,8 @@ SELECT is(pg_temp.answer(6), 'ok occurrence t:00000000-0000-4000-8000-0000000000
 
 -- What is refused at once.
 SELECT is(pg_temp.refusal('SELECT pg_temp.ask_for(20, ''backfill'', ''t'', ''2020-01-01 to 2020-01-31'')'), '0A000 a backfill is asked for with its firings, which only the code that plans can tell (Use reportctl backfill.)', 'a backfill without its firings is refused');
-SELECT is(pg_temp.refusal('SELECT pg_temp.ask_for(20, ''start'', ''t'')'), '22023 there is no request of the kind ''start'' (There are trigger, pause, resume, cancel, retry, backfill, discard and handoff.)', 'an unknown kind is refused');
-SELECT is(pg_temp.refusal('SELECT pg_temp.ask_for(20, NULL, ''t'')'), '22023 there is no request of the kind NULL (There are trigger, pause, resume, cancel, retry, backfill, discard and handoff.)', 'and none');
+SELECT is(pg_temp.refusal('SELECT pg_temp.ask_for(20, ''start'', ''t'')'), '22023 there is no request of the kind ''start'' (There are trigger, pause, resume, cancel, retry, backfill, discard, breaker_close and handoff.)', 'an unknown kind is refused');
+SELECT is(pg_temp.refusal('SELECT pg_temp.ask_for(20, NULL, ''t'')'), '22023 there is no request of the kind NULL (There are trigger, pause, resume, cancel, retry, backfill, discard, breaker_close and handoff.)', 'and none');
 SELECT is(pg_temp.refusal(format('SELECT pg_temp.ask_for(20, %L, ''nosuch'')', kind)), 'P0002 schedule "nosuch" does not exist (reportctl schedules lists them.)', format('%s of an unknown schedule is refused', kind))
   FROM unnest('{pause,resume}'::text[]) kind;
 SELECT is(pg_temp.refusal(format('SELECT pg_temp.ask_for(20, %L, %L)', kind, subject)), format('P0002 job %L does not exist (Write SCHEDULE:KEY or the job''s id; reportctl jobs lists them.)', subject), format('%s of %s is refused', kind, subject))

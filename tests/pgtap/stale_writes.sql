@@ -8,6 +8,8 @@ SELECT no_plan();
 -- What each call would do if it were the leader's: without that, "changes nothing" says nothing.
 SELECT pg_temp.add_schedule('due');
 INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES ('new', 'tap', 'nothing', 'cron', '@daily');
+INSERT INTO reports.schedule (name, scope, report, kind, rule, paused, paused_until) VALUES ('paused', 'tap', 'nothing', 'cron', '@daily', true, clock_timestamp() + interval '1 ms');
+SELECT pg_sleep_until(paused_until) FROM reports.schedule WHERE name = 'paused';
 SELECT pg_temp.add_job('retry', 'retry_wait', p_run_after => clock_timestamp() - interval '1 s');
 INSERT INTO reports.outbox (scope, job_id, dispatch_number, schedule, occurrence_key, queue, scheduled_for, generation)
 SELECT 'tap', gen_random_uuid(), 1, 'due', 'k', 'default', clock_timestamp(), 100 FROM generate_series(1, 5);
@@ -30,6 +32,9 @@ INSERT INTO reports.backfill_firing VALUES ('00000000-0000-4000-8000-0000000000a
 SELECT pg_temp.add_job('missed', 'waiting', p_queue => 'narrow', p_catch_up => true);
 UPDATE reports.occurrence SET cause = 'misfire' WHERE occurrence_key = 'missed';
 INSERT INTO reports.request (id, kind, scope, subject, argument, deadline) VALUES ('00000000-0000-4000-8000-0000000000a7', 'discard', 'tap', 'queue:narrow@tap', 'all: test', clock_timestamp() + interval '1 h');
+SELECT pg_temp.add_schedule('open', '2030-01-01');
+UPDATE reports.schedule_progress SET circuit_opened_at = now(), circuit_probe_at = now() WHERE schedule = 'open';
+INSERT INTO reports.request (id, kind, scope, subject, deadline) VALUES ('00000000-0000-4000-8000-0000000000a8', 'breaker_close', 'tap', 'open', clock_timestamp() + interval '1 h');
 INSERT INTO reports.candidate (scope, member, incarnation, generation, ahead, state) VALUES ('tap', 'next', 1, 101, 1, 'ready');
 
 -- %1$s stands for scope, incarnation, generation and owner.
@@ -45,6 +50,7 @@ INSERT INTO call VALUES
                      '{due}', '{k1}', ARRAY[gen_random_uuid()], ARRAY[clock_timestamp()], '{NULL}', '{0}', '{NULL}', '{NULL}', '{schedule}',
                      '{due}', '{2000-01-01}', '{2000-01-01}', '{k0}', '{k0}', '{1}', '{misfire_age}')$$),
     ('mark_problem', $$SELECT reports.mark_problem(%1$s, 'due', 1, 'broken')$$),
+    ('resume_paused', $$SELECT verdict FROM reports.resume_paused(%1$s, 10)$$),
     ('note_zones', $$SELECT reports.note_zones(%1$s, '2030a', '{UTC}', '{0123}', '{true}')$$),
     ('rezone', $$SELECT verdict FROM reports.rezone(%1$s, 'y', '{due}', '{1}', '{2030-01-01}', '{2030-01-01}', '{0}', '{NULL}', '{0123}')$$),
     ('tend', $$SELECT verdict FROM reports.tend(%1$s, 100)$$),
@@ -135,6 +141,7 @@ SELECT matches(pg_temp.effect(c.sql, format('''tap'', 1, 100, %L', pg_temp.leade
                ('take_in', 'reports.schedule_change,reports.schedule_progress'),
                ('plan_batch', 'reports.job,reports.occurrence,reports.outbox,reports.schedule_gap,reports.schedule_progress'),
                ('mark_problem', 'reports.schedule_progress'),
+               ('resume_paused', 'reports.schedule,reports.schedule_change,reports.schedule_version'),
                ('note_zones', 'reports.zone_state'),
                ('rezone', 'reports.schedule_progress'),
                ('tend', 'reports.fence_pulse,reports.job,reports.outbox,reports.queue_load'),
@@ -149,6 +156,7 @@ SELECT matches(pg_temp.effect(c.sql, format('''tap'', 1, 100, %L', pg_temp.leade
                ('answer_request handoff', 'reports.handoff'),
                ('answer_request backfill', 'reports.backfill_firing,reports.catch_up_release,reports.job,reports.occurrence,reports.outbox,reports.request'),
                ('answer_request discard', 'reports.catch_up_discard,reports.job,reports.outbox,reports.request'),
+               ('answer_request breaker_close', 'reports.circuit_event,reports.request,reports.schedule_progress'),
                ('answer_request cancel', 'reports.job,reports.outbox,reports.request'),
                ('answer_request retry', 'reports.job,reports.outbox,reports.request')) AS t (function, tables) USING (function);
 

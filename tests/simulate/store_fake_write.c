@@ -330,3 +330,22 @@ enum status store_prune(const struct store_call *call, size_t limit,
     *ret_count = 0; /* a run is shorter than any time to keep */
     return ask_nothing(call, err);
 }
+
+/* No schedule here has an end of its pause: next_due never says that one is over, and nobody asks.
+ */
+static void resume_execute(struct request *q, struct transaction *t)
+{
+    request_answer(q, VERDICT_OK, fence_holds(t) ? STATUS_OK : STATUS_FENCED);
+}
+
+enum status store_resume_paused(const struct store_call *call, size_t limit,
+                                struct resumed *ret_resumed, struct error *err)
+{
+    struct request *q = request_new(sizeof *q, OP_NONE, resume_execute);
+    (void)limit;
+    request_authority(q, call->authority);
+    enum status status = exchange(call->store, call->deadline, q, err);
+    *ret_resumed = (struct resumed){.count = 0};
+    request_end(q);
+    return status;
+}
