@@ -24,8 +24,9 @@
 #define MONTH_DAYS  31
 
 struct span {
-    const char *from, *to; /* keys, or beginnings of keys */
-    utc_us begin, end;     /* no firing with a key between them is due outside of these */
+    const char *from, *to;     /* keys, or beginnings of keys */
+    bool label_from, label_to; /* they may be of fiscal periods: the rule knows their days */
+    utc_us begin, end;         /* no firing with a key between them is due outside of these */
 };
 
 struct backfill {
@@ -40,39 +41,54 @@ struct backfill {
     struct backfill_window windows[BACKFILL_MAX];
 };
 
-/* A key of a firing, or the beginning of one, at least its month. */
-static enum status bound_parse(const char *option, const char *text, int64_t *ret_day,
-                               struct error *err)
+static enum exit_code bound_refuse(struct invocation *in, const char *option, const char *text)
+{
+    return command_fail(in, EXIT_USAGE,
+                        "%s \"%s\" is no key of a firing; write a month, 2030-04, a date, "
+                        "2030-04-12, more of a key, 2030-04-12T06:00, or a period, 2030-W15, "
+                        "2030-Q1 or the label of a fiscal one",
+                        option, text);
+}
+
+enum bound {
+    BOUND_DAY,   /* a key of a firing, or the beginning of one, at least its month */
+    BOUND_LABEL, /* perhaps of a fiscal period: the rule knows */
+    BOUND_WRONG,
+};
+
+static enum bound bound_parse(const char *text, int64_t *ret_day)
 {
     char date[DATE_BYTES + 1];
+    int64_t last = 0;
     bool month = strlen(text) == MONTH_BYTES;
     (void)snprintf(date, sizeof date, "%.*s%s", month ? MONTH_BYTES : DATE_BYTES, text,
                    month ? "-01" : "");
     bool shaped = strlen(text) < KEY_MAX_BYTES && strspn(text, "0123456789-T:Z+") == strlen(text);
-    if (!shaped || date_parse(date, ret_day, NULL) != STATUS_OK) {
-        return error_set(err, STATUS_INVALID,
-                         "%s \"%s\" is no key of a firing; write a month, 2030-04, a date, "
-                         "2030-04-12, or more of a key, 2030-04-12T06:00",
-                         option, text);
+    if ((shaped && date_parse(date, ret_day, NULL) == STATUS_OK) ||
+        business_period_parse(text, ret_day, &last)) {
+        return BOUND_DAY;
     }
-    return STATUS_OK;
+    return strlen(text) < FISCAL_LABEL_MAX ? BOUND_LABEL : BOUND_WRONG;
 }
 
 static enum exit_code span_read(struct invocation *in, struct span *ret)
 {
     struct span span = {.from = command_text(in, "--from"), .to = command_text(in, "--to")};
-    struct error err = {.text = ""};
     int64_t first = 0;
     int64_t last = 0;
     if (span.from == NULL || span.to == NULL) {
         return command_fail(in, EXIT_USAGE,
                             "backfill needs --from KEY and --to KEY, or --cancel REQUEST");
     }
-    if (bound_parse("--from", span.from, &first, &err) != STATUS_OK ||
-        bound_parse("--to", span.to, &last, &err) != STATUS_OK) {
-        return command_fail(in, EXIT_USAGE, "%s", err.text);
+    enum bound from = bound_parse(span.from, &first);
+    enum bound to = bound_parse(span.to, &last);
+    if (from == BOUND_WRONG || to == BOUND_WRONG) {
+        bool at_from = from == BOUND_WRONG;
+        return bound_refuse(in, at_from ? "--from" : "--to", at_from ? span.from : span.to);
     }
-    if (strncmp(span.from, span.to, strlen(span.to)) > 0) {
+    span.label_from = from == BOUND_LABEL;
+    span.label_to = to == BOUND_LABEL;
+    if (!span.label_from && !span.label_to && strncmp(span.from, span.to, strlen(span.to)) > 0) {
         return command_fail(in, EXIT_USAGE, "--from %s comes after --to %s", span.from, span.to);
     }
     span.begin = utc_from_seconds((first - MARGIN_DAYS) * SECONDS_A_DAY);
@@ -103,6 +119,62 @@ static enum exit_code rule_read(struct backfill *b)
                : command_fail(s->in, EXIT_FAILED, "schedule \"%s\": %s", b->schedule, err.text);
 }
 
+/* When firings of periods are due lies in the rule alone; there is one for each. */
+static enum exit_code span_widen(struct backfill *b)
+{
+    const struct fiscal_periods *p = b->rule.business.periods;
+    struct span *span = &b->span;
+    if ((span->label_from || span->label_to) && (p == NULL || p->count == 0)) {
+        return span->label_from ? bound_refuse(b->s.in, "--from", span->from)
+                                : bound_refuse(b->s.in, "--to", span->to);
+    }
+    if (p != NULL && p->count > 0) {
+        span->begin = utc_from_seconds(p->list[0].first * SECONDS_A_DAY);
+        span->end = utc_from_seconds(p->list[p->count - 1].last * SECONDS_A_DAY);
+    }
+    if (rule_is_of_periods(&b->rule)) {
+        span->begin.us -= 2 * BUSINESS_PERIOD_MAX_DAYS * DAY_US;
+        span->end.us += 2 * BUSINESS_PERIOD_MAX_DAYS * DAY_US;
+    }
+    return EXIT_DONE;
+}
+
+static struct backfill_window window_of(const struct rule *r, const struct firing *before,
+                                        const struct firing *f)
+{
+    if (rule_is_of_periods(r)) {
+        struct instant_range own = rule_period_window(r, &f->about);
+        return (struct backfill_window){.start = own.from, .end = own.to};
+    }
+    return (struct backfill_window){
+        .start = before->found ? rule_plain_instant(r, before) : UTC_NONE,
+        .end = rule_plain_instant(r, f),
+    };
+}
+
+static enum exit_code firing_take(struct backfill *b, const char *key, const struct firing *before,
+                                  const struct firing *f)
+{
+    struct plan_candidates *list = b->list;
+    struct firing_about about;
+    struct error err = {.text = ""};
+    if (list->count == BACKFILL_MAX) {
+        return command_fail(b->s.in, EXIT_USAGE,
+                            "these are more than %d firings; ask for them in parts, the "
+                            "first one --to %s",
+                            BACKFILL_MAX, list->keys[BACKFILL_MAX - 1]);
+    }
+    if (f->about.state == ABOUT_UNKNOWN &&
+        business_date_of(&b->rule.business, f->nominal, &about, &err) != STATUS_OK) {
+        return command_fail(b->s.in, EXIT_FAILED, "what the firing %s is about cannot be told: %s",
+                            key, err.text);
+    }
+    list->firings[list->count] = *f;
+    memcpy(list->keys[list->count], key, sizeof list->keys[0]);
+    b->windows[list->count++] = window_of(&b->rule, before, f);
+    return EXIT_DONE;
+}
+
 /* By the version in force, also where others were in force then: the keys are the schedule's. */
 static enum exit_code firings_find(struct backfill *b)
 {
@@ -127,17 +199,10 @@ static enum exit_code firings_find(struct backfill *b)
         char key[KEY_MAX_BYTES];
         key_format(form, &f, key);
         if (strcmp(key, span->from) >= 0 && strncmp(key, span->to, strlen(span->to)) <= 0) {
-            if (list->count == BACKFILL_MAX) {
-                return command_fail(b->s.in, EXIT_USAGE,
-                                    "these are more than %d firings; ask for them in parts, the "
-                                    "first one --to %s",
-                                    BACKFILL_MAX, list->keys[BACKFILL_MAX - 1]);
+            enum exit_code code = firing_take(b, key, &before, &f);
+            if (code != EXIT_DONE) {
+                return code;
             }
-            list->firings[list->count] = f;
-            memcpy(list->keys[list->count], key, sizeof key);
-            b->windows[list->count++] = (struct backfill_window){
-                .start = before.found ? rule_plain_instant(&b->rule, &before) : UTC_NONE,
-                .end = rule_plain_instant(&b->rule, &f)};
         }
         before = f;
     }
@@ -246,6 +311,9 @@ static enum exit_code firings_run(struct backfill *b)
     enum exit_code code = span_read(b->s.in, &b->span);
     if (code == EXIT_DONE) {
         code = rule_read(b);
+    }
+    if (code == EXIT_DONE) {
+        code = span_widen(b);
     }
     if (code == EXIT_DONE) {
         b->list = calloc(1, sizeof *b->list);

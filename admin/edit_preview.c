@@ -4,7 +4,8 @@
 #include <string.h>
 
 /* Two zones show dates that are at most so far apart. */
-#define LOOK_BACK_US ((int64_t)4 * SECONDS_A_DAY * MICROS_A_SECOND)
+#define LOOK_BACK_US    ((int64_t)4 * SECONDS_A_DAY * MICROS_A_SECOND)
+#define PERIODS_BACK_US ((int64_t)2 * BUSINESS_PERIOD_MAX_DAYS * SECONDS_A_DAY * MICROS_A_SECOND)
 
 const char *preview_change_name(enum preview_change change)
 {
@@ -92,7 +93,8 @@ void preview_candidates_mark(const struct preview_version *base, const struct pr
                              const struct preview_progress *p, struct plan_candidates *c)
 {
     const key_text *sorted[PLAN_CANDIDATES_MAX];
-    utc_us after = {next->begins.us - LOOK_BACK_US};
+    bool periods = base->rule != NULL && rule_is_of_periods(base->rule);
+    utc_us after = {next->begins.us - (periods ? PERIODS_BACK_US : LOOK_BACK_US)};
     after = p->planned_to.us > after.us ? p->planned_to : after;
     if (base->rule == NULL || base->withheld) {
         return;

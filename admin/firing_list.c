@@ -16,6 +16,7 @@ static bool columns_make(struct table *t)
         {.name = "fire_at", .kind = COLUMN_INSTANT},
         {.name = "due", .kind = COLUMN_INSTANT, .show = SHOW_AGE_PEOPLE},
         {.name = "occurrence_key", .kind = COLUMN_TEXT},
+        {.name = "business_date", .kind = COLUMN_TEXT},
     };
     return table_columns_add(t, columns, sizeof columns / sizeof columns[0]);
 }
@@ -26,13 +27,18 @@ static bool firing_add(struct table *t, const struct firing *f, enum key_form fo
     char local[RFC3339_TEXT_MAX];
     char at[RFC3339_TEXT_MAX];
     char key[KEY_MAX_BYTES];
+    char date[DATE_TEXT_MAX];
     char cell[RFC3339_TEXT_MAX + 3];
     rfc3339_format(f->at, f->offset_s, local);
     rfc3339_format_utc(f->at, at);
+    /* Not known (a calendar that holds, a fiscal period that is missing): told when it is due. */
+    bool known = f->about.state != ABOUT_UNKNOWN;
+    bool named = known || form <= KEY_SECOND;
     key_format(form, f, key);
+    business_date_format(f, date);
     (void)snprintf(cell, sizeof cell, "%.10s %.*s+00", at, (int)(strlen(at) - 12), at + 11);
     return table_cell_add(t, local) && table_cell_add(t, cell) && table_cell_add(t, cell) &&
-           table_cell_add(t, key);
+           table_cell_add(t, named ? key : NULL) && table_cell_add(t, known ? date : NULL);
 }
 
 /* What is to be told. */

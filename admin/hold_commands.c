@@ -91,7 +91,8 @@ static const char forgotten[] =
     " newest_job_here_at FROM reports.v_hold_history h WHERE h.id = $1::bigint";
 static const char again_planned[] =
     "SELECT p.schedule, p.last_fire_at, p.next_fire_at, coalesce(v.misfire,"
-    " CASE p.key_form WHEN 'date' THEN 'run_all' ELSE 'run_latest' END) AS misfire,"
+    " CASE WHEN p.key_form IN ('minute', 'second') THEN 'run_latest' ELSE 'run_all' END) AS "
+    "misfire,"
     " count(*) OVER () AS \"schedules-\" FROM reports.v_hold_history h"
     " JOIN reports.schedule_progress p ON p.scope = h.scope AND p.next_fire_at <= clock_timestamp()"
     " LEFT JOIN reports.schedule_version v ON v.schedule = p.schedule AND v.version = p.version"

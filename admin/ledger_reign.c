@@ -118,7 +118,9 @@ static void candidates_mark(const struct ledger_subject *s, int32_t before,
 static bool version_names(const struct ledger_subject *s, const struct ledger_version *v)
 {
     return v->parsed == STATUS_OK && !v->ended &&
-           (!s->has_form || !v->form_fixed || key_form_of_rule(&v->rule) <= s->form);
+           (!s->has_form || !v->form_fixed ||
+            key_form_serves(s->form, key_form_of_rule(&v->rule))) &&
+           rule_keeps_periods(&v->rule, v->bounds, (utc_us){v->effective_from.us - 1});
 }
 
 /* Take the edit in. False: the version cannot be planned. */

@@ -73,12 +73,20 @@ static enum exit_code course_before(struct plan_trial *p, struct preview_course 
                                                            : session_fail(&p->s, status, &why);
 }
 
+/* The firing of a period may move by its length and more. */
+static int64_t margin_of(const struct preview_version *v)
+{
+    bool periods = v->rule != NULL && rule_is_of_periods(v->rule);
+    return periods ? BUSINESS_PERIOD_MAX_DAYS * SECONDS_A_DAY * INT64_C(1000000)
+                   : PREVIEW_MARGIN_US;
+}
+
 static enum exit_code lists_make(struct plan_trial *p)
 {
     struct preview_course without;
     struct preview_course with = {
         .base = p->course.base, .next = p->next, .where = p->where, .used = p->course.candidates};
-    utc_us until = {p->until.us + PREVIEW_MARGIN_US};
+    utc_us until = {p->until.us + margin_of(p->course.base) + margin_of(p->next)};
     /* First: the candidates are still the edit's. */
     bool made =
         preview_list_make(&with, &p->course.progress, p->s.now, until, &p->after) == STATUS_OK;

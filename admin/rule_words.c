@@ -11,6 +11,16 @@ static bool row_add(struct table *t, const char *about, const char *text)
     return table_cell_add(t, about) && table_cell_add(t, text);
 }
 
+static bool about_add(const struct stored_rule *rule, struct table *t)
+{
+    char words[BUSINESS_DATE_WORDS_MAX] = "";
+    struct business_date b;
+    if (business_date_parse(rule->business_date, &b, NULL) == STATUS_OK) {
+        business_date_words(&b, rule->calendar_name, words);
+    }
+    return words[0] == '\0' || row_add(t, "business_date", words);
+}
+
 static bool sentences_add(const struct due_row *row, const struct rule *rule, utc_us now,
                           struct table *t)
 {
@@ -32,6 +42,7 @@ static bool sentences_add(const struct due_row *row, const struct rule *rule, ut
             added = row_add(t, "std", std);
         }
     }
+    added = added && about_add(&row->rule, t);
     rule_notes_make(rule, &around, now, &notes);
     for (int i = 0; i < notes.count && added; i++) {
         added = row_add(t, "note", notes.text[i]);

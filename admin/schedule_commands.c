@@ -33,6 +33,7 @@ static const struct query queries[] = {
      " s.calendar, CASE WHEN s.calendar IS NOT NULL THEN s.nonbusiness END AS nonbusiness,"
      " nullif(s.business_day_offset, 0) AS business_day_offset,"
      " nullif(s.roll_collision, 'coalesce') AS roll_collision,"
+     " nullif(s.business_date, 'run_date') AS business_date,"
      " nullif(s.jitter_s, 0) AS jitter_s,"
      " CASE WHEN s.effective_from > statement_timestamp() THEN s.effective_from END AS"
      " effective_from,"

@@ -15,7 +15,8 @@ enum status store_firings(struct store *store, const char *after, const char *ti
         " v.effective_from, v.paused, v.ended, false AS edited,"
         " CASE WHEN p.rule_std IS NULL THEN v.dialect ELSE 'std' END AS dialect, v.dst_gap,"
         " v.dst_overlap, v.jitter_s, v.start_local, v.exdates, v.rdates,"
-        " v.calendar, v.calendar_version, v.nonbusiness, v.business_day_offset, v.roll_collision,"
+        " v.calendar, v.calendar_version, v.nonbusiness, v.business_day_offset, v.roll_collision, "
+        "v.business_date,"
         " p.next_nominal, p.next_offset_s, p.tzdata, p.zone_digest"
         " FROM reports.schedule_progress p JOIN reports.schedule_version v"
         " ON v.schedule = p.schedule AND v.version = p.version"
@@ -39,7 +40,8 @@ enum status store_firings(struct store *store, const char *after, const char *ti
     " v.misfire, v.misfire_max, 0 AS misfire_age_us, 0 AS misfire_grace_us,"                       \
     " clock_timestamp() AS database_now, v.effective_from, v.paused, v.ended, false AS edited,"    \
     " v.dialect, v.dst_gap, v.dst_overlap, v.jitter_s, v.start_local, v.exdates, v.rdates,"        \
-    " v.calendar, v.calendar_version, v.nonbusiness, v.business_day_offset, v.roll_collision,"     \
+    " v.calendar, v.calendar_version, v.nonbusiness, v.business_day_offset, v.roll_collision, "    \
+    "v.business_date,"                                                                             \
     " NULL AS next_nominal, NULL AS next_offset_s, p.tzdata, p.zone_digest, v.queue,"              \
     " v.paused_until, p.version = v.version AND p.problem IS NOT NULL AS problem"                  \
     " FROM n CROSS JOIN LATERAL (SELECT * FROM reports.schedule_version w"                         \

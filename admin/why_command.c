@@ -317,6 +317,20 @@ static enum exit_code time_tell(struct why *w)
     return code;
 }
 
+/* A period is due when the rule says, which may be at any time behind it. */
+static enum exit_code period_take(struct why *w, bool *ret_found)
+{
+    struct around around = {.page = NULL};
+    enum exit_code code = around_read(w, &around, w->s->now);
+    *ret_found = code == EXIT_DONE && why_period_find(w->subject, w->ask.key, &w->asked.at);
+    if (*ret_found) {
+        w->asked.form = WHY_INSTANT;
+    }
+    around_free(&around);
+    w->subject = NULL;
+    return code;
+}
+
 static enum exit_code why_run(struct why *w)
 {
     bool found = false;
@@ -327,8 +341,10 @@ static enum exit_code why_run(struct why *w)
         code = occurrence_tell(w, &found);
     }
     if (code == EXIT_DONE && w->ask.form == WHY_KEY && !found) {
+        bool named = why_ask_of_key(&w->ask, &w->asked);
         w->key[0] = '\0';
-        if (!why_ask_of_key(&w->ask, &w->asked)) {
+        code = named ? code : period_take(w, &named);
+        if (code == EXIT_DONE && !named) {
             return command_fail(w->s->in, EXIT_NOT_FOUND,
                                 "no occurrence of \"%s\" has the key \"%s\", and it names no time; "
                                 "reportctl occurrences %s lists them",

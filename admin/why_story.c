@@ -211,6 +211,59 @@ static void version_explain(const struct ledger_subject *s, const struct ledger_
     named_explain(s, v, now, w);
 }
 
+/* The version whose rule names periods of such keys and was in force when one was over, else the
+ * latest. NULL: none names periods. */
+static const struct ledger_version *periods_version(const struct ledger_subject *s, utc_us over)
+{
+    const struct ledger_version *v = why_version_at(s, over);
+    for (size_t i = s->version_count; (v == NULL || !names(v)) && i-- > 0;) {
+        v = &s->versions[i];
+    }
+    return v != NULL && names(v) && rule_is_of_periods(&v->namer->rule) ? v : NULL;
+}
+
+/* The days of a period that a key names, by its form or the labels of the latest version. */
+static bool period_days(const struct ledger_subject *s, const char *key, int64_t *ret_first,
+                        int64_t *ret_last)
+{
+    const struct ledger_version *v = periods_version(s, UTC_PAST);
+    const struct fiscal_periods *p = v != NULL ? v->namer->rule.business.periods : NULL;
+    for (size_t i = 0; p != NULL && i < p->count; i++) {
+        if (strcmp(p->list[i].label, key) == 0) {
+            *ret_first = p->list[i].first;
+            *ret_last = p->list[i].last;
+            return true;
+        }
+    }
+    return business_period_parse(key, ret_first, ret_last);
+}
+
+bool why_period_find(const struct ledger_subject *s, const char *key, utc_us *ret_at)
+{
+    const int64_t reach = (int64_t)2 * BUSINESS_PERIOD_MAX_DAYS * SECONDS_A_DAY;
+    int64_t first = 0;
+    int64_t last = 0;
+    if (!period_days(s, key, &first, &last)) {
+        return false;
+    }
+    const struct ledger_version *v =
+        periods_version(s, utc_from_seconds((last + 1) * SECONDS_A_DAY));
+    utc_us end = utc_from_seconds(last * SECONDS_A_DAY + reach);
+    if (v == NULL) {
+        return false;
+    }
+    struct firing f = next_of(v, utc_from_seconds(first * SECONDS_A_DAY - reach).us);
+    for (; f.found && f.at.us < end.us; f = next_of(v, f.at.us)) {
+        char text[KEY_MAX_BYTES];
+        key_format(v->form, &f, text);
+        if (strcmp(text, key) == 0) {
+            *ret_at = f.at;
+            return true;
+        }
+    }
+    return false;
+}
+
 void why_story_find(const struct ledger_subject *s, const struct why_ask *ask, utc_us now,
                     struct why_story *ret)
 {

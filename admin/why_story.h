@@ -38,6 +38,11 @@ struct why_story {
 /* The version that planned, or plans, what is due at an instant; NULL: before the first. */
 const struct ledger_version *why_version_at(const struct ledger_subject *s, utc_us at);
 
+/* When the firing is due that has the period of a key, by the version in force when that was over,
+ * or the latest one in sight. False: the schedule is about dates, or its rule names no such firing.
+ */
+bool why_period_find(const struct ledger_subject *s, const char *key, utc_us *ret_at);
+
 /* Reigns must have been found. `ask` is INSTANT, LOCAL or DATE. */
 void why_story_find(const struct ledger_subject *s, const struct why_ask *ask, utc_us now,
                     struct why_story *ret);

@@ -26,6 +26,18 @@ enum dst_overlap_policy {
     DST_OVERLAP_BOTH,
 };
 
+/* What a firing is about (business_date.h). */
+enum about_state {
+    ABOUT_RUN_DATE, /* its nominal date; the rest is zero */
+    ABOUT_KNOWN,
+    ABOUT_UNKNOWN, /* a calendar does not know the days, or there is no such period */
+};
+struct firing_about {
+    enum about_state state;
+    int64_t first, last; /* day numbers, both included; of a date they are the same */
+    const char *label;   /* of a fiscal period; borrowed from the rule's; else NULL */
+};
+
 struct firing {
     bool found;                /* false: there is no further one, the rest is zero */
     utc_us at;                 /* the instant */
@@ -37,6 +49,7 @@ struct firing {
      * `at` unless it moves. `closed`: and no data about later days would help, since there is no
      * business day near. */
     bool held, closed;
+    struct firing_about about;
 };
 
 #endif

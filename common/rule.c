@@ -278,6 +278,9 @@ enum status rule_parse(const struct rule_source *source, struct zone_set *zones,
         s = rule_calendar_parse(source, &r, err);
     }
     if (s == STATUS_OK) {
+        s = rule_business_parse(source, &r, err);
+    }
+    if (s == STATUS_OK) {
         *ret_rule = r;
     }
     return s;
@@ -352,15 +355,19 @@ static struct firing plain_next(const struct rule *r, utc_us after)
     return r->calendar != NULL ? rule_rolled_next(r, after) : rule_unrolled_next(r, after);
 }
 
-static struct firing firing_delay(struct firing f, int64_t jitter_us)
+/* With the jitter, and what it is about. */
+static struct firing firing_finish(const struct rule *r, struct firing f)
 {
-    f.at = f.found || f.held ? utc_moved(f.at, jitter_us) : f.at;
+    if (f.found || f.held) {
+        f.at = utc_moved(f.at, r->jitter_us);
+        f.about = rule_about(r, f.nominal);
+    }
     return f;
 }
 
 struct firing rule_next(const struct rule *r, utc_us after)
 {
-    return firing_delay(plain_next(r, utc_moved(after, -r->jitter_us)), r->jitter_us);
+    return firing_finish(r, plain_next(r, utc_moved(after, -r->jitter_us)));
 }
 
 utc_us rule_plain_instant(const struct rule *r, const struct firing *f)
@@ -381,7 +388,7 @@ struct firing rule_next_within(const struct rule *r, utc_us after, struct rule_b
     if ((f.found || f.held) && !utc_is_none(bounds.ends_at) && f.at.us >= bounds.ends_at.us) {
         return (struct firing){.found = false};
     }
-    return firing_delay(f, r->jitter_us);
+    return firing_finish(r, f);
 }
 
 /* Intervals k >= 0 of the anchor with at < before. */

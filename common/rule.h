@@ -24,6 +24,7 @@
 #ifndef RS_RULE_H
 #define RS_RULE_H
 
+#include "business_date.h"
 #include "calendar.h"
 #include "clock.h"
 #include "cron.h"
@@ -61,7 +62,9 @@ struct rule_source {
     const struct calendar *calendar; /* must live as long as the rule; NULL: none */
     enum roll_convention nonbusiness;
     int32_t business_day_offset;
-    bool run_all; /* of dates that come to one instant */
+    bool run_all;                         /* of dates that come to one instant */
+    const char *business_date;            /* NULL: run_date; t_minus counts by `calendar` */
+    const struct fiscal_periods *periods; /* of its fiscal calendar; must live as long */
 };
 
 struct rule {
@@ -80,6 +83,7 @@ struct rule {
     bool run_all;
     enum dst_gap_policy moved_gap; /* of a date that moves; never AUTO */
     enum dst_overlap_policy moved_overlap;
+    struct business_date business; /* what its firings are about */
 };
 
 /* A schedule's delay: the 64-bit FNV-1a hash of its name modulo jitter_s, in whole seconds. It
@@ -102,6 +106,18 @@ MUST_USE enum status rule_std_text(const struct rule_source *source, char ret_te
  * Thread: any. */
 struct firing rule_next(const struct rule *r, utc_us after);
 
+/* What a firing with this nominal time is about. Thread: any. */
+struct firing_about rule_about(const struct rule *r, struct local_time nominal);
+
+/* Is each firing about a period, which has one firing? */
+bool rule_is_of_periods(const struct rule *r);
+
+/* The first instants of the first day and of the day behind the last, in the rule's zone. */
+struct instant_range {
+    utc_us from, to;
+};
+struct instant_range rule_period_window(const struct rule *r, const struct firing_about *about);
+
 /* The instant that the rule itself names, without the jitter. */
 utc_us rule_plain_instant(const struct rule *r, const struct firing *f);
 
@@ -114,6 +130,15 @@ struct rule_bounds {
 /* The first firing strictly after an instant that start and end allow: what is planned and what is
  * foretold. Thread: any. */
 struct firing rule_next_within(const struct rule *r, utc_us after, struct rule_bounds bounds);
+
+/* Two firings that follow one another and have the same period, among PERIODS_LOOK from `first` on.
+ * False: there are none. Thread: any. */
+#define PERIODS_LOOK 400
+bool rule_repeats_period(const struct rule *r, struct rule_bounds bounds,
+                         const struct firing *first, struct firing ret_both[2]);
+
+/* Is each period of the rule reported once, as far as that looks? True of rules about dates. */
+bool rule_keeps_periods(const struct rule *r, struct rule_bounds bounds, utc_us after);
 
 /* How many firings that start and end allow lie strictly between two instants, and the last of
  * them. Work is in proportion to the days in between at most, not to the firings: a rule that fires

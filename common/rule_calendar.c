@@ -159,8 +159,7 @@ static struct firing held_of(struct firing f, enum fate fate)
     return f;
 }
 
-/* The first instant at which the clock shows a date. */
-static int64_t date_begins(const struct zone *z, int64_t date)
+int64_t rule_date_begins(const struct zone *z, int64_t date)
 {
     struct local_time midnight = {date * SECONDS_A_DAY};
     struct zone_span span = zone_resolve(z, midnight);
@@ -176,7 +175,7 @@ static struct firing kept_next(const struct rule *r, utc_us after)
         if (fate != FATE_DROPPED) {
             return fate == FATE_FIRES ? f : held_of(f, fate);
         }
-        utc_us next = {utc_from_seconds(date_begins(r->zone, date_of(f.nominal) + 1)).us - 1};
+        utc_us next = {utc_from_seconds(rule_date_begins(r->zone, date_of(f.nominal) + 1)).us - 1};
         f = rule_unrolled_next(r, next.us > f.at.us ? next : f.at);
     }
     return (struct firing){.found = false};
@@ -280,7 +279,7 @@ int64_t rule_rolled_count(const struct rule *r, utc_us after, utc_us before)
     int64_t count = 0;
     struct firing f = rule_rolled_next(r, after);
     while (f.found && f.at.us < before.us) {
-        int64_t end = date_begins(r->zone, date_of(f.nominal) + 1);
+        int64_t end = rule_date_begins(r->zone, date_of(f.nominal) + 1);
         bool whole = !rule_moves(r) && utc_from_seconds(end).us <= before.us &&
                      zone_offset_at(r->zone, end + SECONDS_A_DAY) == f.offset_s &&
                      zone_offset_at(r->zone, end - 2 * SECONDS_A_DAY) == f.offset_s;

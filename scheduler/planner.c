@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "mutant.h"
+#include "planner_about.h"
 
 bool misfire_parse(const char *word, enum misfire *ret_misfire)
 {
@@ -77,7 +78,7 @@ static enum misfire misfire_of(const struct plan_subject *s)
     if (s->misfire != MISFIRE_DEFAULT) {
         return s->misfire;
     }
-    return s->form == KEY_DATE ? MISFIRE_RUN_ALL : MISFIRE_RUN_LATEST;
+    return key_form_is_of_days(s->form) ? MISFIRE_RUN_ALL : MISFIRE_RUN_LATEST;
 }
 
 /* a - b without overflow at the ends of the number line. */
@@ -102,12 +103,14 @@ struct pass {
     size_t firings_before, gaps_before; /* of this schedule: where its own begin */
     utc_us previous;                    /* the firing before the next to be emitted */
     bool coalescing;                    /* the next to run covers more than its own window: */
-    utc_us window_start;
+    utc_us window_start;                /* where it begins, */
+    struct firing coalesced;            /* and the first of them */
     char previous_key[KEY_MAX_BYTES];
     struct plan_result result;
-    bool full;      /* the sink took no more */
-    bool duplicate; /* a key came twice */
-    bool held;      /* the calendar does not know the day of the first that is due */
+    bool full;             /* the sink took no more */
+    bool duplicate;        /* a key came twice */
+    bool held;             /* the calendar does not know the day of the first that is due */
+    struct firing unknown; /* it was to run, and it is not known what it is about; found */
 };
 
 static void window_push(struct pass *p, const struct firing *f)
@@ -150,14 +153,12 @@ static enum plan_cause cause_of(const struct pass *p, const struct firing *f, bo
     return f->at.us < p->subject->effective_from.us ? PLAN_EDIT : PLAN_ON_TIME;
 }
 
-/* Windows are the rule's own: jitter moves when a job runs, not what it is about. */
-static utc_us plain_of(const struct pass *p, utc_us at)
-{
-    return utc_is_none(at) ? at : (utc_us){at.us - p->subject->rule->jitter_us};
-}
-
 static bool emit_run(struct pass *p, const struct firing *f, bool missed)
 {
+    if (f->about.state == ABOUT_UNKNOWN) {
+        p->unknown = *f;
+        return false;
+    }
     if (p->sink->firing_count == p->sink->firing_max) {
         p->full = true;
         return false;
@@ -168,9 +169,12 @@ static bool emit_run(struct pass *p, const struct firing *f, bool missed)
     }
     out->subject = p->number;
     out->firing = *f;
-    out->window_start = plain_of(p, p->coalescing ? p->window_start : p->previous);
+    struct instant_range window =
+        plan_window_of(p->subject->rule, p->coalescing ? p->window_start : p->previous,
+                       p->coalescing ? &p->coalesced : f, f);
+    out->window_start = window.from;
+    out->window_end = window.to;
     p->coalescing = false;
-    out->window_end = plain_of(p, f->at);
     out->cause = cause_of(p, f, missed);
     p->sink->firing_count++;
     p->previous = f->at;
@@ -339,6 +343,7 @@ static utc_us pass_coalesce(struct pass *p, utc_us base)
     struct firing live = rule_next_within(s->rule, last.at, bounds);
     p->coalescing = true;
     p->window_start = p->previous;
+    p->coalesced = first;
     p->result.work++;
     if (live.found && live.at.us <= p->now.us && live.at.us < s->until.us) {
         gap_stretch(p, &first, &last, GAP_COALESCED);
@@ -401,20 +406,10 @@ static void pass_run(struct pass *p)
     p->result.reached_until = !p->result.next.found || p->result.next.at.us >= s->until.us;
 }
 
-static enum status held_refuse(const struct firing *f, struct error *err)
+/* Of several in a pass those before it are planned first; what coalesces is planned as a whole. */
+static bool pass_is_stuck(const struct pass *p)
 {
-    char key[KEY_MAX_BYTES];
-    key_format(KEY_DATE, f, key);
-    if (f->closed) {
-        return error_set(err, STATUS_INVALID,
-                         "its calendar has no business day within %d days of %s; correct its "
-                         "weekend or its days, and it goes on",
-                         CALENDAR_CLOSED_MAX, key);
-    }
-    return error_set(err, STATUS_INVALID,
-                     "its calendar does not know the days around %s and says hold; import newer "
-                     "data (reportctl calendar import NAME --replace), and it goes on",
-                     key);
+    return p->held || (p->unknown.found && (!p->result.moved || p->misfire == MISFIRE_COALESCE));
 }
 
 enum status plan_schedule(const struct plan_subject *s, utc_us now, size_t subject,
@@ -446,15 +441,18 @@ enum status plan_schedule(const struct plan_subject *s, utc_us now, size_t subje
     } else {
         pass_run(&p);
     }
-    if (p.duplicate) {
+    bool stuck = pass_is_stuck(&p);
+    if (p.duplicate || stuck) {
         sink->firing_count = p.firings_before;
         sink->gap_count = p.gaps_before;
+    }
+    if (p.duplicate) {
         return error_set(err, STATUS_INVALID,
                          "the rule fires twice under the key %s; make a new schedule for it",
                          p.previous_key);
     }
-    if (p.held) {
-        return held_refuse(&p.result.next, err);
+    if (stuck) {
+        return plan_stuck_refuse(s->rule, p.unknown.found ? &p.unknown : &p.result.next, err);
     }
     *ret_result = p.result;
     return STATUS_OK;

@@ -68,12 +68,22 @@ static void calendars_sweep(struct stored_dates *d)
     }
 }
 
+static void fiscals_drop(struct stored_dates *d)
+{
+    while (d->fiscals != NULL) {
+        struct stored_fiscal *gone = d->fiscals;
+        d->fiscals = gone->next;
+        free(gone);
+    }
+}
+
 void stored_dates_free(struct stored_dates *d)
 {
     free(d->times);
     while (d->calendars != NULL) {
         calendar_drop(&d->calendars);
     }
+    fiscals_drop(d);
     *d = (struct stored_dates){0};
 }
 
@@ -108,6 +118,7 @@ bool stored_dates_clear(struct stored_dates *d, size_t most)
 {
     d->count = 0;
     calendars_sweep(d);
+    fiscals_drop(d);
     if (most > d->max) {
         struct local_time *times = realloc(d->times, most * sizeof times[0]);
         if (times == NULL) {
@@ -134,6 +145,29 @@ void stored_dates_add(struct stored_dates *d, const char *text, const struct loc
     } else {
         *out_of_range = true;
     }
+}
+
+struct stored_fiscal *stored_fiscal_add(struct stored_dates *d, const char *name, size_t most)
+{
+    struct stored_fiscal *f = calloc(1, sizeof *f + most * sizeof f->list[0]);
+    if (f == NULL) {
+        return NULL;
+    }
+    (void)snprintf(f->name, sizeof f->name, "%s", name);
+    f->periods.list = f->list;
+    f->next = d->fiscals;
+    d->fiscals = f;
+    return f;
+}
+
+const struct fiscal_periods *stored_fiscal_find(const struct stored_dates *d, const char *name)
+{
+    for (const struct stored_fiscal *f = d->fiscals; f != NULL; f = f->next) {
+        if (strcmp(f->name, name) == 0) {
+            return &f->periods;
+        }
+    }
+    return NULL;
 }
 
 void stored_rule_std(const struct stored_rule *stored, char ret_text[PLAN_RULE_MAX])
@@ -184,6 +218,8 @@ enum status stored_rule_parse(const struct stored_rule *stored, struct zone_set 
         .rdates = stored->rdates,
         .rdate_count = stored->rdate_count,
         .jitter_us = stored->jitter_us,
+        .business_date = stored->business_date,
+        .periods = stored->periods,
     };
     if ((stored->dst_gap[0] != '\0' && !dst_gap_policy_parse(stored->dst_gap, &source.gap)) ||
         (stored->dst_overlap[0] != '\0' &&
@@ -225,8 +261,9 @@ static enum status subject_fill(const struct due_row *row, const struct rule *ru
     if (row->key_form[0] != '\0' && !key_form_parse(row->key_form, &s.form)) {
         return error_set(err, STATUS_INVALID, "unknown key form \"%s\"", row->key_form);
     }
-    if (key_form_of_rule(rule) > s.form) {
-        return error_set(err, STATUS_INVALID, "the rule is finer than the schedule's keys, %s",
+    if (!key_form_serves(s.form, key_form_of_rule(rule))) {
+        return error_set(err, STATUS_INVALID,
+                         "the rule needs other keys than the schedule's, which name a %s",
                          row->key_form);
     }
     if (!misfire_parse(row->misfire, &s.misfire)) {
@@ -256,6 +293,7 @@ static void stored_use(const struct due_row *row, struct zone_set *zones, struct
     s->stored = row->next;
     s->stored.utc_in_key = s->rule->kind == RULE_INTERVAL;
     s->stored.offset_in_key = here.found && here.offset_in_key;
+    s->stored.about = rule_about(s->rule, row->next.nominal);
 }
 
 enum status plan_batch_add(struct plan_batch *b, const struct due_row *row, utc_us now,

@@ -28,20 +28,28 @@ static utc_us kept_from(const struct plan_edit *e)
 {
     utc_us nominal = utc_from_seconds(e->next_nominal.s);
     utc_us base = nominal.us < e->effective_from.us ? nominal : e->effective_from;
-    int64_t days = 0;
+    int64_t days = rule_is_of_periods(e->rule) ? 2 * BUSINESS_PERIOD_MAX_DAYS : 0;
     if (e->rule->calendar != NULL) {
         int32_t n = e->rule->business_day_offset;
-        days = calendar_longest_closed(e->rule->calendar) + 31 + 2 * (int64_t)(n < 0 ? -n : n);
+        days += calendar_longest_closed(e->rule->calendar) + 31 + 2 * (int64_t)(n < 0 ? -n : n);
     }
     return (utc_us){base.us - ZONES_APART_US - days * SECONDS_A_DAY * MICROS_A_SECOND};
+}
+
+/* What is told apart by the new rule's keys: dates, or the last days of periods. */
+static int64_t day_of(const struct rule *r, struct local_time nominal)
+{
+    struct firing_about about = rule_about(r, nominal);
+    bool period = rule_is_of_periods(r) && about.state == ABOUT_KNOWN;
+    return period ? about.last : date_of(nominal);
 }
 
 /* The first firing of the new rule for a date that the old one would still have fired for. */
 static struct firing date_kept(const struct plan_edit *e)
 {
+    int64_t kept = day_of(e->rule, e->next_nominal);
     struct firing f = rule_next_within(e->rule, kept_from(e), bounds_of(e));
-    while (f.found && f.at.us < e->effective_from.us &&
-           date_of(f.nominal) < date_of(e->next_nominal)) {
+    while (f.found && f.at.us < e->effective_from.us && day_of(e->rule, f.nominal) < kept) {
         f = rule_next_within(e->rule, f.at, bounds_of(e));
     }
     return f;
@@ -62,9 +70,9 @@ static enum status passed_over_tell(const struct plan_edit *e, struct firing f,
     char first[KEY_MAX_BYTES];
     char last[KEY_MAX_BYTES];
     int count = 0;
-    key_format(KEY_DATE, &f, first);
+    key_format(w->form, &f, first);
     for (; f.found && f.at.us <= e->last_fire_at.us; count++) {
-        key_format(KEY_DATE, &f, last);
+        key_format(w->form, &f, last);
         f = rule_next_within(e->rule, f.at, bounds_of(e));
     }
     bool moves = e->rule->calendar != NULL;
@@ -93,7 +101,7 @@ static enum status date_keep(const struct plan_edit *e, struct plan_switch *w, s
         return STATUS_OK;
     }
     if (f.at.us <= e->last_fire_at.us && e->has_last &&
-        date_of(f.nominal) <= date_of(e->last_nominal)) {
+        day_of(e->rule, f.nominal) <= day_of(e->rule, e->last_nominal)) {
         return STATUS_OK; /* the date lies in a gap already */
     }
     if (f.at.us <= e->last_fire_at.us && joins_the_last(e->rule, &f)) {
@@ -129,7 +137,7 @@ static void time_keep(const struct plan_edit *e, struct plan_switch *w)
 static bool passed_before(const struct plan_edit *e, const struct plan_edit *edit,
                           const struct plan_switch *w)
 {
-    int64_t unit = w->form == KEY_DATE ? SECONDS_A_DAY : 1;
+    int64_t unit = key_form_is_of_days(w->form) ? SECONDS_A_DAY : 1;
     return w->next.found && rule_plain_instant(e->rule, &w->next).us < edit->effective_from.us &&
            floor_divide(w->next.nominal.s, unit) < floor_divide(e->next_nominal.s, unit);
 }
@@ -152,7 +160,7 @@ static enum status owed_find(const struct plan_edit *e, const struct plan_edit *
     if (utc_is_none(e->last_fire_at)) {
         unborn_skip(e, edit, w);
     }
-    if (w->form == KEY_DATE) {
+    if (key_form_is_of_days(w->form)) {
         return date_keep(e, w, err);
     }
     if (e->rule->kind != RULE_INTERVAL) {
@@ -168,14 +176,37 @@ static bool key_in_doubt(const struct plan_edit *e, const struct plan_switch *w,
     return strcmp(ret_key, e->highest_key) <= 0;
 }
 
+/* A period is reported once, so it has one firing: who means a day of each writes that day. */
+static enum status periods_check(const struct plan_edit *e, const struct plan_switch *w,
+                                 struct error *err)
+{
+    struct firing both[2];
+    char key[KEY_MAX_BYTES];
+    char at[2][RFC3339_TEXT_MAX];
+    if (!rule_is_of_periods(e->rule) || !w->next.found ||
+        !rule_repeats_period(e->rule, bounds_of(e), &w->next, both)) {
+        return STATUS_OK;
+    }
+    key_format(w->form, &both[0], key);
+    rfc3339_format(both[0].at, both[0].offset_s, at[0]);
+    rfc3339_format(both[1].at, both[1].offset_s, at[1]);
+    return error_set(err, STATUS_INVALID,
+                     "the rule fires twice for %s, at %s and at %s, and a period is reported once; "
+                     "write a rule that fires once for each, or business_date = 'run_date'",
+                     key, at[0], at[1]);
+}
+
 static enum status form_find(const struct plan_edit *e, struct plan_switch *w, struct error *err)
 {
     enum key_form needed = key_form_of_rule(e->rule);
-    if (e->has_form && needed > e->form) {
+    if (e->has_form && !key_form_serves(e->form, needed)) {
+        bool periods = e->form > KEY_SECOND || needed > KEY_SECOND;
         return error_set(err, STATUS_INVALID,
-                         "this schedule's firings are known by their %s, and the new rule fires "
-                         "more often than that; make a new schedule for it",
-                         e->form == KEY_DATE ? "date" : "minute");
+                         "this schedule's firings are known by their %s, and %s; make a new "
+                         "schedule for it",
+                         e->form == KEY_FISCAL ? "fiscal period" : key_form_name(e->form),
+                         periods ? "by the new business_date they would not be"
+                                 : "the new rule fires more often than that");
     }
     /* While it is paused from the start on, its author may still try things. */
     w->has_form = e->has_form || !e->paused;
@@ -232,6 +263,9 @@ enum status plan_switch_find(const struct plan_edit *edit, struct plan_switch *r
     w.next.found = w.next.found || w.next.held; /* planned when it is due: see pass_run */
     if (e->has_next) {
         s = owed_find(e, edit, &w, err);
+    }
+    if (s == STATUS_OK) {
+        s = periods_check(e, &w, err);
     }
     if (s == STATUS_OK && !w.next.found) {
         s = nothing_told(e, base, err);
@@ -294,14 +328,14 @@ enum status plan_candidates_settle(const struct plan_edit *e, const struct plan_
         first_free++;
     }
     w->doubtful = false;
-    if (!any || (first_free == 0 && w->form == KEY_DATE)) {
+    if (!any || (first_free == 0 && key_form_is_of_days(w->form))) {
         return STATUS_OK;
     }
     struct firing next =
         first_free < c->count
             ? c->firings[first_free]
             : rule_next_within(e->rule, c->firings[first_free - 1].at, bounds_of(e));
-    if (w->form != KEY_DATE || (e->once && !next.found)) {
+    if (!key_form_is_of_days(w->form) || (e->once && !next.found)) {
         w->next = (struct firing){.found = false};
         return key_repeats(e, c, err);
     }

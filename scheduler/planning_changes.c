@@ -210,6 +210,10 @@ static enum status gap_add(struct planning *p, struct change_pass *pass, const s
     if (s != STATUS_OK) {
         return s;
     }
+    if (!rule_keeps_periods(&rule, (struct rule_bounds){row->rule.starts_at, row->rule.ends_at},
+                            (utc_us){row->switched_at.us - 1})) {
+        return error_set(err, STATUS_INVALID, "it names periods more than once");
+    }
     edit.rule = &rule;
     edit.once = strcmp(row->rule.kind, "once") == 0;
     edit.paused = edit.has_next = false;
@@ -217,7 +221,7 @@ static enum status gap_add(struct planning *p, struct change_pass *pass, const s
     edit.effective_from = row->switched_at;
     edit.starts_at = row->rule.starts_at;
     edit.ends_at = row->rule.ends_at;
-    if (edit.has_form && edit.form == KEY_DATE &&
+    if (edit.has_form && key_form_is_of_days(edit.form) &&
         plan_switch_find(&edit, &begin.where, NULL) == STATUS_OK && begin.where.doubtful) {
         s = doubt_settle(p, pass, &edit, &begin, err);
         if (s == STATUS_OK) {

@@ -28,6 +28,8 @@ void cell_calendar(const PGresult *r, int row, int column, struct stored_rule *r
     store_pg_text(r, row, column + 2, rule->nonbusiness, sizeof rule->nonbusiness);
     rule->business_day_offset = (int32_t)store_pg_int(r, row, column + 3);
     store_pg_text(r, row, column + 4, rule->roll_collision, sizeof rule->roll_collision);
+    store_pg_text(r, row, column + 5, rule->business_date, sizeof rule->business_date);
+    rule->periods = NULL;
 }
 
 /* The rows of one calendar. */
@@ -175,8 +177,49 @@ static enum status calendar_read(struct store *store, instant deadline, const ch
     return s == STATUS_FATAL ? error_set(err, STATUS_AGAIN, "out of memory") : s;
 }
 
-enum status store_calendar_take(struct store *store, instant deadline, struct stored_dates *dates,
-                                struct stored_rule *rule, struct error *err)
+static enum status fiscal_read(struct store *store, instant deadline, const char *name,
+                               struct stored_dates *dates, struct error *err)
+{
+    const char *values[] = {name};
+    PGresult *r = NULL;
+    enum status s =
+        store_pg_query(store, "SELECT first_day, last_day, label FROM reports.fiscal_periods($1)",
+                       1, values, deadline, &r, err);
+    if (s != STATUS_OK) {
+        return s == STATUS_INVALID ? STATUS_AGAIN : s;
+    }
+    int n = PQntuples(r);
+    struct stored_fiscal *p = stored_fiscal_add(dates, name, (size_t)n);
+    for (int i = 0; p != NULL && i < n; i++) {
+        struct fiscal_period *one = &p->list[p->periods.count];
+        if (date_parse(PQgetvalue(r, i, 0), &one->first, NULL) == STATUS_OK &&
+            date_parse(PQgetvalue(r, i, 1), &one->last, NULL) == STATUS_OK) {
+            store_pg_text(r, i, 2, one->label, sizeof one->label);
+            p->periods.count++;
+        }
+    }
+    PQclear(r);
+    return p != NULL ? STATUS_OK : error_set(err, STATUS_AGAIN, "out of memory");
+}
+
+static enum status fiscal_take(struct store *store, instant deadline, struct stored_dates *dates,
+                               struct stored_rule *rule, struct error *err)
+{
+    struct business_date b;
+    enum status s = STATUS_OK;
+    if (business_date_parse(rule->business_date, &b, NULL) != STATUS_OK ||
+        b.kind != BUSINESS_FISCAL_PERIOD) {
+        return s;
+    }
+    if (stored_fiscal_find(dates, b.fiscal) == NULL) {
+        s = fiscal_read(store, deadline, b.fiscal, dates, err);
+    }
+    rule->periods = stored_fiscal_find(dates, b.fiscal);
+    return s;
+}
+
+static enum status calendar_take(struct store *store, instant deadline, struct stored_dates *dates,
+                                 struct stored_rule *rule, struct error *err)
 {
     enum status s = STATUS_OK;
     if (rule->calendar_name[0] == '\0') {
@@ -190,4 +233,11 @@ enum status store_calendar_take(struct store *store, instant deadline, struct st
         rule->calendar = stored_calendar_find(dates, rule->calendar_name, 0);
     }
     return s == STATUS_NOT_FOUND || s == STATUS_INVALID ? STATUS_OK : s;
+}
+
+enum status store_calendar_take(struct store *store, instant deadline, struct stored_dates *dates,
+                                struct stored_rule *rule, struct error *err)
+{
+    enum status s = calendar_take(store, deadline, dates, rule, err);
+    return s == STATUS_OK ? fiscal_take(store, deadline, dates, rule, err) : s;
 }

@@ -163,7 +163,7 @@ enum status due_rows_fill(const struct calendar_ask *ask, PGresult *r, struct du
         store_pg_text(r, i, 6, d->key_form, sizeof d->key_form);
         cell_rule(r, i, 7, &d->rule);
         cell_rule_more(r, i, 22, &rows->dates, &d->rule);
-        cell_next(r, i, 34, d);
+        cell_next(r, i, 35, d);
         store_pg_text(r, i, 13, d->misfire, sizeof d->misfire);
         d->misfire_max = (int32_t)store_pg_int(r, i, 14);
         d->misfire_age_us = store_pg_int(r, i, 15);
@@ -330,7 +330,7 @@ static void change_row_fill(const PGresult *r, int i, struct change_row *c)
     store_pg_text(r, i, 20, c->highest_key, sizeof c->highest_key);
     c->has_last = PQgetisnull(r, i, 21) == 0;
     c->last_nominal = (struct local_time){store_pg_int(r, i, 21)};
-    c->was_jitter_us = rule_jitter_us(c->schedule, (int32_t)store_pg_int(r, i, 34));
+    c->was_jitter_us = rule_jitter_us(c->schedule, (int32_t)store_pg_int(r, i, 35));
 }
 
 enum status store_changes(const struct store_call *call, const char *after,

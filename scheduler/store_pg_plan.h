@@ -25,7 +25,9 @@ MUST_USE enum status verdict_query(const struct store_call *call, const char *sq
  * *out_of_range (which may be NULL: then it is UTC_NONE). */
 utc_us cell_time(const PGresult *r, int row, int column, bool *out_of_range);
 
-#define RULE_CALENDAR "calendar, calendar_version, nonbusiness, business_day_offset, roll_collision"
+#define RULE_CALENDAR                                                                              \
+    "calendar, calendar_version, nonbusiness, business_day_offset, roll_collision, business_date"
+#define RULE_CALENDAR_COLUMNS 6
 #define RULE_MORE                                                                                  \
     "dialect, dst_gap, dst_overlap, jitter_s, start_local, exdates, rdates, " RULE_CALENDAR
 #define DUE_COLUMNS                                                                                \

@@ -46,6 +46,8 @@ struct stored_rule {
     const struct calendar *calendar;    /* borrowed likewise; NULL: none, or it cannot be used */
     char nonbusiness[32], roll_collision[16]; /* "": run, coalesce */
     int32_t business_day_offset;
+    char business_date[BUSINESS_DATE_TEXT_MAX]; /* "": run_date */
+    const struct fiscal_periods *periods;       /* borrowed likewise; NULL: none */
 };
 
 /* The lists of many rows, and the calendars that they have named so far. Owns: stored_dates_free.
@@ -56,10 +58,17 @@ struct stored_calendar {
     struct calendar *calendar;
     struct stored_calendar *next;
 };
+struct stored_fiscal {
+    struct stored_fiscal *next;
+    char name[FISCAL_NAME_MAX];
+    struct fiscal_periods periods; /* of the list */
+    struct fiscal_period list[];
+};
 struct stored_dates {
     struct local_time *times;
     size_t count, max;
     struct stored_calendar *calendars; /* newest first */
+    struct stored_fiscal *fiscals;     /* as they were when the rows were read */
 };
 void stored_dates_free(struct stored_dates *d);
 
@@ -74,9 +83,16 @@ bool stored_calendar_add(struct stored_dates *d, const char *name, int64_t versi
 const struct calendar *stored_calendar_find(const struct stored_dates *d, const char *name,
                                             int64_t version);
 
-/* Borrow the calendar that a rule names from the rows' `dates`; one that is not there is read, in a
- * statement of its own. Returns: OK (also when it is missing or cannot be used: then there is
- * none); AGAIN; TIMEOUT; CORRUPT. */
+/* Room for so many periods of a fiscal calendar, which the caller fills and counts. NULL: memory.
+ */
+struct stored_fiscal *stored_fiscal_add(struct stored_dates *d, const char *name, size_t most);
+
+/* NULL: there is none yet. */
+const struct fiscal_periods *stored_fiscal_find(const struct stored_dates *d, const char *name);
+
+/* Borrow the calendar and the fiscal periods that a rule names from the rows' `dates`; those that
+ * are not there are read, in a statement of their own. Returns: OK (also when they are missing or
+ * cannot be used: then there are none); AGAIN; TIMEOUT; CORRUPT. */
 MUST_USE enum status store_calendar_take(struct store *store, instant deadline,
                                          struct stored_dates *dates, struct stored_rule *rule,
                                          struct error *err);

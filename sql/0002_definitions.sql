@@ -328,7 +328,7 @@ COMMENT ON COLUMN reports.schedule.calendar_version IS 'calendar.version that th
 COMMENT ON COLUMN reports.schedule.nonbusiness IS 'What becomes of a date that is no business day. run: it stays; skip: it does not fire; following, modified_following, preceding, modified_preceding, half_month_modified_following, nearest: it moves to a business day, and the firing keeps its key.';
 COMMENT ON COLUMN reports.schedule.business_day_offset IS 'So many business days after (negative: before) the date that nonbusiness names; 0: none.';
 COMMENT ON COLUMN reports.schedule.roll_collision IS 'Dates that move to one day. coalesce: the latest of them fires; run_all: each, a second apart.';
-COMMENT ON COLUMN reports.schedule.business_date IS 'What date a firing is about. Not yet other than run_date (the nominal local date).';
+COMMENT ON COLUMN reports.schedule.business_date IS 'What a firing is about: run_date (the nominal local date), t_minus(N) (N business days before it), previous_week, current_week, previous_month, current_month, previous_quarter, current_quarter, fiscal_period(NAME) (the one before, by fiscal_period); with " cutoff HH:MM" behind it what fires earlier counts for the day before.';
 COMMENT ON COLUMN reports.schedule.misfire IS 'What becomes of firings missed by more than misfire_grace: run_all, run_latest, skip, or coalesce: one run whose window covers all of them; NULL: run_all for daily and coarser rules, run_latest for finer ones.';
 COMMENT ON COLUMN reports.schedule.misfire_max IS 'run_all: most missed firings that are run; older ones become a gap.';
 COMMENT ON COLUMN reports.schedule.misfire_age IS 'run_all: missed firings older than this become a gap.';
@@ -440,20 +440,6 @@ COMMENT ON COLUMN reports.schedule_change.schedule IS 'The schedule.';
 COMMENT ON COLUMN reports.schedule_change.version IS 'The version to take in.';
 COMMENT ON COLUMN reports.schedule_change.made_at IS 'When the edit was made; of one that is announced: when it begins.';
 COMMENT ON COLUMN reports.schedule_change.announced IS 'It begins later than it was made, and nobody looks at it before then.';
-
--- Refuse what is not built yet by name, so that nobody believes a policy is in force.
-CREATE FUNCTION reports.refuse_not_yet(p_schedule text, p_column text, p_value text, p_allowed text) RETURNS void
-LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
-BEGIN
-    IF p_value IS DISTINCT FROM p_allowed THEN
-        RAISE EXCEPTION 'schedule "%": % = % is not supported yet', p_schedule, p_column,
-            coalesce(quote_literal(p_value), 'NULL')
-            USING ERRCODE = 'feature_not_supported',
-                  HINT = format('Write %s = %s.', p_column, coalesce(quote_literal(p_allowed), 'NULL'));
-    END IF;
-END
-$$;
-COMMENT ON FUNCTION reports.refuse_not_yet(text, text, text, text) IS 'Raises "not supported yet" unless the value is the allowed one.';
 
 CREATE FUNCTION reports.check_report() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -706,7 +692,7 @@ BEGIN
         RAISE EXCEPTION 'schedule "%": calendar "%" does not exist', NEW.name, NEW.calendar
             USING ERRCODE = 'foreign_key_violation', HINT = format('Make it first, or correct the name: reportctl calendar list; reportctl calendar import %s makes a shipped one.', NEW.calendar);
     END IF;
-    PERFORM reports.refuse_not_yet(NEW.name, 'business_date', NEW.business_date, 'run_date');
+    PERFORM reports.check_business_date(NEW, CASE WHEN TG_OP = 'UPDATE' THEN OLD.business_date END);
     -- Its time had come before the edit, which is one of a schedule that goes on (record_version).
     NEW.paused := NEW.paused AND NOT (TG_OP = 'UPDATE' AND coalesce(NEW.paused_until = OLD.paused_until AND OLD.paused_until <= clock_timestamp(), false));
     NEW.paused_until := reports.check_paused_until(NEW, CASE WHEN TG_OP = 'UPDATE' THEN OLD END);
@@ -726,7 +712,7 @@ BEGIN
     RETURN NEW;
 END
 $$;
-COMMENT ON FUNCTION reports.check_schedule() IS 'Trigger on schedule: refuses what cannot work and what is not there yet.';
+COMMENT ON FUNCTION reports.check_schedule() IS 'Trigger on schedule: refuses what cannot work.';
 CREATE TRIGGER check_schedule BEFORE INSERT OR UPDATE ON reports.schedule
     FOR EACH ROW EXECUTE FUNCTION reports.check_schedule();
 

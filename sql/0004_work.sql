@@ -20,7 +20,7 @@ CREATE TABLE reports.schedule_progress (
     last_offset_s integer,
     switched_at timestamptz NOT NULL,
     rule_std text,
-    key_form text CHECK (key_form IN ('date', 'minute', 'second')),
+    key_form text CHECK (key_form IN ('date', 'minute', 'second', 'week', 'month', 'quarter', 'fiscal')),
     problem text,
     problem_since timestamptz,
     tzdata text NOT NULL DEFAULT '',
@@ -101,15 +101,15 @@ CREATE TABLE reports.occurrence (
 );
 COMMENT ON TABLE reports.occurrence IS 'One firing. Kept for ever: (schedule, occurrence_key) is unique for ever (I3).';
 COMMENT ON COLUMN reports.occurrence.schedule IS 'The schedule.';
-COMMENT ON COLUMN reports.occurrence.occurrence_key IS 'Key of the firing: nominal local date or minute, UTC instant for intervals, what an operator said for a manual one.';
+COMMENT ON COLUMN reports.occurrence.occurrence_key IS 'Key of the firing: nominal local date or minute, name of the period that it is about, UTC instant for intervals, what an operator said for a manual one.';
 COMMENT ON COLUMN reports.occurrence.scope IS 'Its scope.';
 COMMENT ON COLUMN reports.occurrence.job_id IS 'The job that does its work.';
 COMMENT ON COLUMN reports.occurrence.scheduled_for IS 'The instant it was due.';
 COMMENT ON COLUMN reports.occurrence.nominal_local IS 'The nominal local time the rule names.';
 COMMENT ON COLUMN reports.occurrence.offset_s IS 'Offset from UTC at that time, in seconds.';
-COMMENT ON COLUMN reports.occurrence.business_date IS 'The date the report is about; frozen here.';
-COMMENT ON COLUMN reports.occurrence.window_start IS 'Start of the data interval: the firing before.';
-COMMENT ON COLUMN reports.occurrence.window_end IS 'End (exclusive) of the data interval: scheduled_for.';
+COMMENT ON COLUMN reports.occurrence.business_date IS 'The date the report is about, of a period its last day; frozen here.';
+COMMENT ON COLUMN reports.occurrence.window_start IS 'Start of the data interval: the firing before, or the first day of the period.';
+COMMENT ON COLUMN reports.occurrence.window_end IS 'End (exclusive) of the data interval: scheduled_for, or the day behind the period.';
 COMMENT ON COLUMN reports.occurrence.cause IS 'schedule, misfire (late by policy), edit (an edit moved its time into the past of its own date), manual or backfill.';
 COMMENT ON COLUMN reports.occurrence.version IS 'Version of the schedule that was in force.';
 COMMENT ON COLUMN reports.occurrence.incarnation IS 'Of the leader that wrote it.';

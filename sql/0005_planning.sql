@@ -13,7 +13,7 @@ RETURNS TABLE (schedule text, version integer, step bigint, next_fire_at timesta
                misfire_grace_us bigint, database_now timestamptz, effective_from timestamptz, paused boolean,
                ended boolean, edited boolean,
                dialect text, dst_gap text, dst_overlap text, jitter_s integer, start_local timestamp, exdates timestamp[],
-               rdates timestamp[], calendar text, calendar_version bigint, nonbusiness text, business_day_offset integer, roll_collision text,
+               rdates timestamp[], calendar text, calendar_version bigint, nonbusiness text, business_day_offset integer, roll_collision text, business_date text,
                next_nominal timestamp, next_offset_s integer, tzdata text, zone_digest text)
 -- enable_seqscan: schedule_change is empty as a rule and long after an import; its plan must not tell.
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
@@ -24,7 +24,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET e
            v.ended, EXISTS (SELECT FROM reports.schedule_change c WHERE c.scope = p_scope AND c.schedule = p.schedule
                                  AND (NOT c.announced OR c.made_at <= clock_timestamp())),
            CASE WHEN p.rule_std IS NULL THEN v.dialect ELSE 'std' END, v.dst_gap, v.dst_overlap, v.jitter_s, v.start_local, v.exdates, v.rdates,
-           v.calendar, v.calendar_version, v.nonbusiness, v.business_day_offset, v.roll_collision,
+           v.calendar, v.calendar_version, v.nonbusiness, v.business_day_offset, v.roll_collision, v.business_date,
            p.next_nominal, p.next_offset_s, p.tzdata, p.zone_digest
       -- The sub-select makes the time a bound of the index scan; a bare volatile call would be a
       -- filter over every schedule of the scope.
@@ -48,7 +48,7 @@ RETURNS TABLE (schedule text, version integer, step bigint, next_fire_at timesta
                misfire_grace_us bigint, database_now timestamptz, effective_from timestamptz, paused boolean,
                ended boolean, edited boolean,
                dialect text, dst_gap text, dst_overlap text, jitter_s integer, start_local timestamp, exdates timestamp[],
-               rdates timestamp[], calendar text, calendar_version bigint, nonbusiness text, business_day_offset integer, roll_collision text,
+               rdates timestamp[], calendar text, calendar_version bigint, nonbusiness text, business_day_offset integer, roll_collision text, business_date text,
                next_nominal timestamp, next_offset_s integer, tzdata text, zone_digest text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.schedule, p.version, p.step, p.next_fire_at, p.last_fire_at, p.switched_at, p.key_form, v.kind,
@@ -57,7 +57,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
            (extract(epoch FROM v.misfire_grace) * 1000000)::bigint, clock_timestamp(), v.effective_from, v.paused,
            v.ended, false, CASE WHEN p.rule_std IS NULL THEN v.dialect ELSE 'std' END,
            v.dst_gap, v.dst_overlap, v.jitter_s, v.start_local, v.exdates, v.rdates,
-           v.calendar, v.calendar_version, v.nonbusiness, v.business_day_offset, v.roll_collision,
+           v.calendar, v.calendar_version, v.nonbusiness, v.business_day_offset, v.roll_collision, v.business_date,
            p.next_nominal, p.next_offset_s, p.tzdata, p.zone_digest
       FROM reports.schedule_progress p
       JOIN reports.schedule_version v ON v.schedule = p.schedule AND v.version = p.version
@@ -74,7 +74,7 @@ RETURNS TABLE (schedule text, version integer, step bigint, next_fire_at timesta
                misfire_grace_us bigint, database_now timestamptz, effective_from timestamptz, paused boolean,
                ended boolean, edited boolean,
                dialect text, dst_gap text, dst_overlap text, jitter_s integer, start_local timestamp, exdates timestamp[],
-               rdates timestamp[], calendar text, calendar_version bigint, nonbusiness text, business_day_offset integer, roll_collision text,
+               rdates timestamp[], calendar text, calendar_version bigint, nonbusiness text, business_day_offset integer, roll_collision text, business_date text,
                next_nominal timestamp, next_offset_s integer, tzdata text, zone_digest text)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.schedule, v.version, p.step, NULL::timestamptz, p.last_fire_at, v.effective_from, p.key_form, v.kind,
@@ -82,7 +82,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
            (extract(epoch FROM v.misfire_age) * 1000000)::bigint,
            (extract(epoch FROM v.misfire_grace) * 1000000)::bigint, clock_timestamp(), v.effective_from, v.paused,
            v.ended, false, v.dialect, v.dst_gap, v.dst_overlap, v.jitter_s, v.start_local, v.exdates, v.rdates,
-           v.calendar, v.calendar_version, v.nonbusiness, v.business_day_offset, v.roll_collision,
+           v.calendar, v.calendar_version, v.nonbusiness, v.business_day_offset, v.roll_collision, v.business_date,
            NULL::timestamp, NULL::integer, p.tzdata, p.zone_digest
       FROM reports.schedule_progress p
      CROSS JOIN LATERAL (SELECT * FROM reports.schedule_version w
@@ -127,7 +127,7 @@ RETURNS TABLE (schedule text, change_id bigint, new_version integer, effective_f
                switched_at timestamptz, database_now timestamptz, paused boolean, was_paused boolean,
                next_nominal_s bigint, highest_key text, last_nominal_s bigint, dialect text, dst_gap text, dst_overlap text,
                jitter_s integer, start_local timestamp, exdates timestamp[], rdates timestamp[], calendar text, calendar_version bigint,
-               nonbusiness text, business_day_offset integer, roll_collision text, was_jitter_s integer)
+               nonbusiness text, business_day_offset integer, roll_collision text, business_date text, was_jitter_s integer)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off AS $$
     -- From schedule to schedule by the index: one with thousands of edits hides no other.
@@ -145,7 +145,7 @@ SET enable_seqscan = off SET enable_bitmapscan = off AS $$
            v.ends_at, p.step, p.next_fire_at, p.last_fire_at, p.key_form, p.problem, p.switched_at, clock_timestamp(),
            v.paused, u.paused AND NOT u.ended, extract(epoch FROM p.next_nominal)::bigint, h.occurrence_key,
            extract(epoch FROM p.last_nominal)::bigint, v.dialect, v.dst_gap, v.dst_overlap, v.jitter_s, v.start_local, v.exdates, v.rdates,
-           v.calendar, v.calendar_version, v.nonbusiness, v.business_day_offset, v.roll_collision, u.jitter_s
+           v.calendar, v.calendar_version, v.nonbusiness, v.business_day_offset, v.roll_collision, v.business_date, u.jitter_s
       FROM edited e
      CROSS JOIN LATERAL (SELECT x.schedule, x.id, x.version FROM reports.schedule_change x
                           WHERE x.scope = p_scope AND x.schedule = e.schedule AND (NOT x.announced OR x.made_at <= clock_timestamp())

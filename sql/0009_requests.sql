@@ -118,6 +118,9 @@ DECLARE
     -- Its instant, and so whether there are two, is that of the day to which the calendar moves it.
     moves boolean := p_version.calendar IS NOT NULL AND (p_version.nonbusiness NOT IN ('run', 'skip') OR p_version.business_day_offset <> 0);
 BEGIN
+    IF p_form NOT IN ('date', 'minute', 'second') THEN
+        RETURN ARRAY[(reports.business_about(p_version, p_local)).label];
+    END IF;
     IF twice AND moves AND NOT p_exact THEN
         RETURN NULL;
     END IF;
@@ -157,6 +160,10 @@ BEGIN
     IF p_key ~ '^(\d{1,2}[.-]\d{1,2}[.-](\d\d|\d{4})|\d{4}\.\d{1,2}\.\d{1,2})$' THEN
         fault := format('key %L looks like a date in another form than keys have', p_key);
         hint := 'Write a date as 2030-04-12; a key of your own must not look like a date.';
+        RETURN;
+    END IF;
+    IF coalesce(form, reports.key_form_of_periods(v.business_date), 'date') NOT IN ('date', 'minute', 'second') THEN
+        SELECT * INTO fault, hint, to_come FROM reports.period_key_fault(v, p_key);
         RETURN;
     END IF;
     IF p_key !~ '^\d{4}-\d' THEN
@@ -226,18 +233,23 @@ COMMENT ON FUNCTION reports.key_fault(text, text) IS 'What is wrong with a manua
 
 -- The key of the next firing, in each form it may have: a manual firing would take it away from it.
 CREATE FUNCTION reports.key_to_come(p_schedule text, p_key text) RETURNS timestamptz
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT p.next_fire_at FROM reports.schedule_progress p
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN (SELECT p.next_fire_at FROM reports.schedule_progress p
      WHERE p.schedule = p_schedule AND p.next_fire_at > clock_timestamp()
-       AND p_key = ANY (CASE p.key_form
-               WHEN 'date' THEN ARRAY[to_char(p.next_nominal, 'YYYY-MM-DD'),
+       AND p_key = ANY (CASE
+               WHEN p.key_form NOT IN ('date', 'minute', 'second')
+                    THEN ARRAY[(SELECT (reports.business_about(w, p.next_nominal)).label FROM reports.schedule_version w
+                                 WHERE w.schedule = p.schedule AND w.version = p.version)]
+               WHEN p.key_form = 'date' THEN ARRAY[to_char(p.next_nominal, 'YYYY-MM-DD'),
                                       to_char(p.next_nominal, 'YYYY-MM-DD') || reports.offset_text(p.next_offset_s)]
-               WHEN 'minute' THEN ARRAY[to_char(p.next_nominal, 'YYYY-MM-DD"T"HH24:MI'),
+               WHEN p.key_form = 'minute' THEN ARRAY[to_char(p.next_nominal, 'YYYY-MM-DD"T"HH24:MI'),
                                         to_char(p.next_nominal, 'YYYY-MM-DD"T"HH24:MI') || reports.offset_text(p.next_offset_s),
                                         to_char(p.next_nominal - make_interval(secs => p.next_offset_s), 'YYYY-MM-DD"T"HH24:MI"Z"')]
                ELSE ARRAY[to_char(p.next_nominal, 'YYYY-MM-DD"T"HH24:MI:SS'),
                           to_char(p.next_nominal, 'YYYY-MM-DD"T"HH24:MI:SS') || reports.offset_text(p.next_offset_s),
-                          to_char(p.next_nominal - make_interval(secs => p.next_offset_s), 'YYYY-MM-DD"T"HH24:MI:SS"Z"')] END)
+                          to_char(p.next_nominal - make_interval(secs => p.next_offset_s), 'YYYY-MM-DD"T"HH24:MI:SS"Z"')] END));
+END
 $$;
 COMMENT ON FUNCTION reports.key_to_come(text, text) IS 'When the schedule itself will fire with this key, if that is its next firing; NULL: not known to.';
 
@@ -416,6 +428,7 @@ DECLARE
     fired_at timestamptz := clock_timestamp();
     waits text;
     open uuid[];
+    about record;
 BEGIN
     SELECT * INTO v FROM reports.schedule_version w WHERE w.schedule = p_asked.subject ORDER BY w.version DESC LIMIT 1;
     IF NOT FOUND OR v.ended THEN
@@ -456,13 +469,17 @@ BEGIN
     ELSIF v.overlap = 'replace' AND NOT reports.may_replace(v.scope, v.schedule) THEN
         RETURN;
     END IF;
-    -- The business date is the key's own when it names one, otherwise today in the schedule's zone.
+    SELECT * INTO about FROM reports.manual_about(v, its_key, fired_at);
+    IF about.business_date IS NULL THEN
+        new_state := 'refused';
+        its_answer := format('what %s is about cannot be told: business_date is %s, and its calendar does not know the days or has no such period',
+                             subject, v.business_date);
+        RETURN;
+    END IF;
     INSERT INTO reports.occurrence
-        (schedule, occurrence_key, scope, job_id, scheduled_for, nominal_local, business_date, window_end, cause,
+        (schedule, occurrence_key, scope, job_id, scheduled_for, nominal_local, business_date, window_start, window_end, cause,
          version, incarnation, generation, request_id)
-    VALUES (v.schedule, its_key, v.scope, p_job, fired_at, fired_at AT TIME ZONE v.time_zone,
-            CASE WHEN its_key ~ '^\d{4}-\d\d-\d\dT.*Z$' THEN (its_key::timestamptz AT TIME ZONE v.time_zone)::date -- an interval's
-                 ELSE reports.date_of_key(its_key, (fired_at AT TIME ZONE v.time_zone)::date) END, fired_at,
+    VALUES (v.schedule, its_key, v.scope, p_job, fired_at, fired_at AT TIME ZONE v.time_zone, about.business_date, about.window_start, about.window_end,
             'manual', v.version, p_incarnation, p_generation, p_asked.id);
     waits := CASE WHEN v.overlap IN ('queue', 'replace') THEN 'overlap' ELSE 'capacity' END;
     INSERT INTO reports.job

@@ -32,7 +32,7 @@ CREATE FUNCTION reports.verify_ledger(p_schedules text[], p_from timestamptz, p_
 RETURNS TABLE (part text, n integer, version integer, at timestamptz, key text, to_at timestamptz, to_key text, word text, number bigint,
                nominal timestamp, offset_s integer, yes boolean, also boolean, rule text, time_zone text, anchor timestamptz,
                starts_at timestamptz, ends_at timestamptz, dialect text, exdates timestamp[], rdates timestamp[],
-               calendar text, calendar_version bigint, nonbusiness text, business_day_offset integer, roll_collision text)
+               calendar text, calendar_version bigint, nonbusiness text, business_day_offset integer, roll_collision text, business_date text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
     high text := reports.key_floor(p_to + interval '3 days');
@@ -44,7 +44,10 @@ BEGIN
         SELECT s.name, s.n::integer AS n, coalesce(f.version, 1) AS first_version,
                -- And one behind the span: what was withheld before it is in a gap by then.
                coalesce(l.version, 2147483647) AS last_version, r.version AS first_to_run,
-               CASE WHEN EXISTS (SELECT FROM reports.schedule_version e
+               coalesce(k.key_form NOT IN ('date', 'minute', 'second'), false) AS of_periods,
+               -- Whether an edit comes back to a period is told by all that an edit may come back to.
+               CASE WHEN k.key_form NOT IN ('date', 'minute', 'second') THEN p_from - interval '800 days'
+                    WHEN EXISTS (SELECT FROM reports.schedule_version e
                                   WHERE e.schedule = s.name AND e.version > coalesce(f.version, 0) AND e.effective_from < p_to + interval '1 day')
                     THEN p_from - interval '4 days' ELSE p_from END AS since
           FROM unnest(p_schedules) WITH ORDINALITY AS s (name, n)
@@ -57,10 +60,11 @@ BEGIN
           LEFT JOIN LATERAL (SELECT v.version FROM reports.schedule_version v
                               WHERE v.schedule = s.name AND NOT v.paused AND NOT v.ended
                               ORDER BY v.version LIMIT 1) r ON true
+          LEFT JOIN LATERAL (SELECT q.key_form FROM reports.schedule_progress q WHERE q.schedule = s.name) k ON true
     )
     SELECT 'progress', s.n, p.version, p.switched_at, NULL::text, p.next_fire_at, NULL::text, p.key_form, NULL::bigint, NULL::timestamp,
            NULL::integer, p.problem IS NOT NULL, reports.is_held(p.scope), NULL::text, NULL::text, p.last_fire_at, NULL::timestamptz, NULL::timestamptz,
-           NULL::text, NULL::timestamp[], NULL::timestamp[], NULL::text, NULL::bigint, NULL::text, NULL::integer, NULL::text
+           NULL::text, NULL::timestamp[], NULL::timestamp[], NULL::text, NULL::bigint, NULL::text, NULL::integer, NULL::text, NULL::text
       FROM subject s
      CROSS JOIN LATERAL (SELECT * FROM reports.schedule_progress q WHERE q.schedule = s.name OFFSET 0) p
     UNION ALL
@@ -68,23 +72,33 @@ BEGIN
     -- offset_s: jitter_s.
     SELECT 'version', s.n, v.version, v.effective_from, v.dst_gap, NULL, v.dst_overlap, v.kind, (v.version > s.first_to_run)::integer::bigint,
            v.start_local, v.jitter_s, v.paused, v.ended, v.rule, v.time_zone, v.anchor, v.starts_at, v.ends_at, v.dialect, v.exdates, v.rdates,
-           v.calendar, v.calendar_version, v.nonbusiness, v.business_day_offset, v.roll_collision
+           v.calendar, v.calendar_version, v.nonbusiness, v.business_day_offset, v.roll_collision, v.business_date
       FROM subject s
      CROSS JOIN LATERAL (SELECT * FROM reports.schedule_version w
                           WHERE w.schedule = s.name AND w.version BETWEEN s.first_version AND s.last_version OFFSET 0) v
     UNION ALL
     SELECT 'gap', s.n, g.version, g.from_fire_at, g.from_key, g.to_fire_at, g.to_key, g.reason, g.firings, NULL, NULL, NULL, NULL, NULL, NULL,
-           NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+           NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
       FROM subject s
      CROSS JOIN LATERAL (SELECT * FROM reports.schedule_gap y
                           WHERE y.schedule = s.name AND y.to_fire_at >= s.since AND y.from_fire_at < p_to OFFSET 0) g
     UNION ALL
     -- Of those that somebody asked for only the key counts.
     (SELECT 'occurrence', s.n, o.version, o.scheduled_for, o.occurrence_key, o.planned_at, o.business_date::text, o.cause, NULL,
-            o.nominal_local, o.offset_s, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+            o.nominal_local, o.offset_s, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
        FROM subject s
       CROSS JOIN LATERAL (SELECT * FROM reports.occurrence x
-                           WHERE x.schedule = s.name AND x.occurrence_key >= reports.key_floor(s.since - interval '2 days') AND x.occurrence_key < high
+                           WHERE x.schedule = s.name AND NOT s.of_periods
+                             AND x.occurrence_key >= reports.key_floor(s.since - interval '2 days') AND x.occurrence_key < high
+                             AND (x.cause IN ('manual', 'backfill') OR (x.scheduled_for >= s.since AND x.scheduled_for < p_to)) OFFSET 0) o
+      LIMIT p_most)
+    UNION ALL
+    -- Names of periods do not sort among dates, and there are few of them.
+    (SELECT 'occurrence', s.n, o.version, o.scheduled_for, o.occurrence_key, o.planned_at, o.business_date::text, o.cause, NULL,
+            o.nominal_local, o.offset_s, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+       FROM subject s
+      CROSS JOIN LATERAL (SELECT * FROM reports.occurrence x
+                           WHERE x.schedule = s.name AND s.of_periods
                              AND (x.cause IN ('manual', 'backfill') OR (x.scheduled_for >= s.since AND x.scheduled_for < p_to)) OFFSET 0) o
       LIMIT p_most);
 END
@@ -101,10 +115,13 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET e
     ), older AS MATERIALIZED (
         -- Once for each version, however many of its firings are asked about.
         SELECT v.schedule, v.version, greatest(o.at, g.at) AS last_at
-          FROM (SELECT a.schedule, a.version, min(a.at) AS since, max(a.at) AS until FROM asked a WHERE a.near GROUP BY a.schedule, a.version) v
+          FROM (SELECT a.schedule, a.version, min(a.at) AS since, max(a.at) AS until, min(a.key) !~ '^\d{4}-\d\d-\d\d' AS of_periods
+                  FROM asked a WHERE a.near GROUP BY a.schedule, a.version) v
          CROSS JOIN LATERAL (SELECT max(x.scheduled_for) AS at FROM reports.occurrence x
-                              WHERE x.schedule = v.schedule AND x.occurrence_key >= reports.key_floor(v.since - interval '2 days')
-                                AND x.occurrence_key < reports.key_floor(v.until + interval '4 days')
+                              WHERE x.schedule = v.schedule
+                                AND x.occurrence_key >= CASE WHEN v.of_periods THEN '' ELSE reports.key_floor(v.since - interval '2 days') END
+                                -- The last character there is: names of periods do not sort among dates.
+                                AND x.occurrence_key < CASE WHEN v.of_periods THEN U&'\+10FFFF' ELSE reports.key_floor(v.until + interval '4 days') END
                                 AND x.version < v.version AND x.cause NOT IN ('manual', 'backfill')
                                 AND x.scheduled_for >= v.since AND x.scheduled_for < v.until + interval '1 day') o
          CROSS JOIN LATERAL (SELECT max(y.to_fire_at) AS at FROM reports.schedule_gap y
@@ -132,6 +149,7 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET e
      WHERE o.scheduled_for >= p_from AND o.scheduled_for < p_to AND (p_schedule IS NULL OR o.schedule = p_schedule)
        AND o.cause NOT IN ('manual', 'backfill')
        -- As key_floor has it, which would cost more than all the rest.
+       AND (v.business_date ~ '^(previous|current|fiscal)_') IS NOT TRUE -- names of periods lie anywhere
        AND (v.schedule IS NULL OR o.occurrence_key < to_char((o.scheduled_for - interval '2 days') AT TIME ZONE 'UTC', 'YYYY-MM-DD')
             OR o.occurrence_key >= to_char((o.scheduled_for + interval '3 days') AT TIME ZONE 'UTC', 'YYYY-MM-DD'))
      LIMIT p_limit

@@ -14,14 +14,6 @@ CREATE FUNCTION pg_temp.rule(p_kind text, p_rule text) RETURNS text LANGUAGE sql
                                    VALUES (''s'', ''tap'', ''nothing'', %L, %L)', p_kind, p_rule))
 $$;
 
--- Policies that are not there yet.
-SELECT is(pg_temp.with(t.col, t.value),
-          format('0A000 schedule "s": %s = %L is not supported yet (Write %s = %s.)', t.col, t.value, t.col, t.allowed),
-          format('%s = %L is refused as not yet, with the value to write', t.col, t.value))
-  FROM (VALUES ('business_date', 'previous_business_day', '''run_date''')) AS t (col, value, allowed);
-SELECT is(pg_temp.with(t.col, NULL), format('0A000 schedule "s": %s = NULL is not supported yet (Write %s = %s.)', t.col, t.col, t.allowed),
-          format('%s = NULL is no way round', t.col))
-  FROM (VALUES ('business_date', '''run_date''')) AS t (col, allowed);
 -- Business days.
 SELECT is(pg_temp.with(t.col, t.value), t.refusal, format('%s = %s without a calendar', t.col, t.value))
   FROM (VALUES ('calendar', 'target2', '23503 schedule "s": calendar "target2" does not exist (Make it first, or correct the name: reportctl calendar list; reportctl calendar import target2 makes a shipped one.)'),

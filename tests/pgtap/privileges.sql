@@ -11,7 +11,7 @@ CREATE TEMP TABLE role AS SELECT unnest('{report_scheduler,report_worker,report_
 CREATE TEMP TABLE relation (name text PRIMARY KEY, readers text[] NOT NULL, writers text[] NOT NULL);
 INSERT INTO relation
 SELECT name, '{report_scheduler,report_worker,report_operator,report_author,report_reader}', '{report_author}'
-  FROM unnest('{scope,queue,calendar,calendar_day,calendar_weekend,calendar_part,report,schedule}'::text[]) name;
+  FROM unnest('{scope,queue,calendar,calendar_day,calendar_weekend,calendar_part,fiscal_period,report,schedule}'::text[]) name;
 -- Written through functions only.
 INSERT INTO relation
 SELECT name, '{report_scheduler,report_worker,report_operator,report_author,report_reader}', '{}'
@@ -81,13 +81,13 @@ INSERT INTO function SELECT name, '{report_scheduler}'
 INSERT INTO function SELECT name, '{report_worker}'
   FROM unnest('{worker_register,worker_leave,claims_of,claim_ids,claim_ready,heartbeat,record_outcomes,release_claims,claim_deliveries,delivery_sending,delivery_outcome}'::text[]) name;
 INSERT INTO function SELECT name, '{report_operator}' FROM unnest('{raise_hold,lift_hold,rebase,rebase_target}'::text[]) name;
-INSERT INTO function VALUES ('ask', '{report_operator,report_scheduler}'), ('ask_backfill', '{report_operator,report_scheduler}'), ('calendar_import', '{report_author}'), ('calendar_parts', '{report_scheduler,report_operator,report_author,report_reader}');
+INSERT INTO function VALUES ('ask', '{report_operator,report_scheduler}'), ('ask_backfill', '{report_operator,report_scheduler}'), ('calendar_import', '{report_author}'), ('calendar_parts', '{report_scheduler,report_operator,report_author,report_reader}'), ('fiscal_periods', '{report_scheduler,report_operator,report_author,report_reader}');
 -- What CHECKs call: they belong to whoever writes the row, and only raise.
 INSERT INTO function SELECT name, '{report_scheduler,report_worker,report_operator,report_author,report_reader}' FROM unnest('{refuse,refuse_value,refuse_name}'::text[]) name;
 INSERT INTO function SELECT name, '{report_operator,report_author,report_reader}' FROM unnest('{job_id_floor,offset_text,instant_text,time_of_job,fence_audit,verify_page,verify_ledger,verify_keys,verify_strays,verify_jobs,verify_orphans,verify_any,why_chain,why_around,calendar_users,calendars_ending,handoff_progress,missed_waiting}'::text[]) name;
 -- Parts of the others, and triggers.
 INSERT INTO function SELECT name, '{}'
-  FROM unnest('{refuse_not_yet,key_floor,check_report,check_rule,check_rule_columns,check_dates,replace_announced,check_paused_until,append_version,check_cron_numbers,check_repeat,check_schedule,check_parameters,check_report_parameters,check_references,keep_used,calendar_touch,check_calendar,keep_used_calendar,calendar_changed,calendar_follow,calendar_catch_up,tell_calendar,check_calendar_row,check_calendar_part,calendar_rows_changed,record_version,make_fence,keep_scope,keep_fence,scope_lock_key,fence_holds,is_held,timeline,job_not_known,raise_guard,clock_step,clock_words,judge_step,raise_clock_hold,clock_is_confirmed,lift_clock_hold,note_server,holders_of,
+  FROM unnest('{business_day_before,fiscal_periods_begin,check_business_date,key_form_of_periods,business_about,period_of_key,check_fiscal_periods,renew_schedule,period_key_fault,is_business_day,manual_about,keep_used_period,business_date_parse,key_floor,check_report,check_rule,check_rule_columns,check_dates,replace_announced,check_paused_until,append_version,check_cron_numbers,check_repeat,check_schedule,check_parameters,check_report_parameters,check_references,keep_used,calendar_touch,check_calendar,keep_used_calendar,calendar_changed,calendar_follow,calendar_catch_up,tell_calendar,check_calendar_row,check_calendar_part,calendar_rows_changed,record_version,make_fence,keep_scope,keep_fence,scope_lock_key,fence_holds,is_held,timeline,job_not_known,raise_guard,clock_step,clock_words,judge_step,raise_clock_hold,clock_is_confirmed,lift_clock_hold,note_server,holders_of,
                 register_self,beat,retry_delay,make_deliveries,reap_deliveries,release_deliveries,state_when_unknown,prune_of_jobs,prune_head,progress_taken,prune_requests,prune_workers,
                 prune_dead_messages,claim,claimed_jobs,claimable_worker,held_scopes,held_queues,date_of_key,check_key,
                 has_active_job,open_jobs,may_replace,replace_jobs,jobs_to_adopt,adopt_blocked,adopt_overlap,give_turns,fill_room,release_waiting,count_queues,key_to_come,key_fault,interval_keys,local_keys,local_instants,time_of_day,only_value,clock_fields,clock_goes_back,find_job,check_request,check_until,note_outcome,settle_circuit,settle_circuits,note_probes,carry_out_breaker_close,

@@ -55,6 +55,10 @@ INSERT INTO violation VALUES
     ('calendar_day_kind_check', $$INSERT INTO reports.calendar_day (calendar, day, kind) VALUES ('fixed', '2030-01-01', 'half')$$),
     ('calendar_day_description_check', $$INSERT INTO reports.calendar_day (calendar, day, description) VALUES ('fixed', '2030-01-01', repeat('x', 512))$$),
     ('calendar_day_source_check', $$INSERT INTO reports.calendar_day (calendar, day, source) VALUES ('fixed', '2030-01-01', repeat('x', 512))$$),
+    ('fiscal_period_label_check', $$INSERT INTO reports.fiscal_period VALUES ('f', 'P 1', '2030-01-01', '2030-01-31')$$),
+    ('fiscal_period_first_day_check', $$INSERT INTO reports.fiscal_period VALUES ('f', 'P1', '1899-12-31', '1900-01-31')$$),
+    ('fiscal_period_last_day_check', $$INSERT INTO reports.fiscal_period VALUES ('f', 'P1', '2299-12-31', '2300-01-01')$$),
+    ('fiscal_period_has_days', $$INSERT INTO reports.fiscal_period VALUES ('f', 'P1', '2030-01-02', '2030-01-01')$$),
     ('installation_only_row_check', $$INSERT INTO reports.installation (only_row) VALUES (false)$$),
     ('installation_claim_lease_check', $$UPDATE reports.installation SET claim_lease = '1 s'$$),
     ('installation_reap_grace_check', $$UPDATE reports.installation SET reap_grace = '0'$$);
@@ -65,9 +69,9 @@ INSERT INTO violation SELECT format('installation_%s_check', attname), format('U
 
 SELECT set_eq($$SELECT conname::text FROM pg_constraint c WHERE contype = 'c' AND connamespace = 'reports'::regnamespace
                    AND (contypid <> 0 OR conrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'reports'::regnamespace
-                                                        AND relname IN ('installation', 'scope', 'queue', 'calendar', 'calendar_day', 'calendar_weekend', 'calendar_part', 'report', 'schedule')))$$,
+                                                        AND relname IN ('installation', 'scope', 'queue', 'calendar', 'calendar_day', 'calendar_weekend', 'calendar_part', 'fiscal_period', 'report', 'schedule')))$$,
               'SELECT name FROM violation', 'every CHECK that people can meet is tried here');
-SELECT matches(pg_temp.refusal(statement), '^(23514|22023) (schedule|report|scope|queue|calendar|an? |installation|name |occurrence key ).* \(.+\)$', format('%s: %s', name, left(statement, 150)))
+SELECT matches(pg_temp.refusal(statement), '^(23514|22023) (schedule|report|scope|queue|(fiscal )?calendar|an? |installation|name |occurrence key ).* \(.+\)$', format('%s: %s', name, left(statement, 150)))
   FROM violation ORDER BY name, statement;
 -- The same, said by the constraint itself, where a trigger speaks first.
 SET LOCAL session_replication_role = replica;
