@@ -176,7 +176,7 @@ static void test_resuming_after_the_lease_is_seen(void **state_)
     assert_broken(s, "I8");
 }
 
-/* A scope that waits for the database hears late that its session was confirmed in time, and at once
+/* A scope that waits for the database hears late that its session was confirmed in time, and
  * at once that it was lost since. */
 static void test_a_resumption_heard_after_the_session_was_given_up_is_right(void **state_)
 {
