@@ -168,7 +168,8 @@ static enum status t_minus(const struct business_date *b, int64_t day, struct fi
 }
 
 /* The period before the one that the day is in: both must be there, or a table that nobody has
- * gone on with would name its last period for ever. */
+ * gone on with would name its last period for ever, and one that has a hole would name the period
+ * before the hole again, and never the one that is missing. */
 static enum status fiscal_before(const struct business_date *b, int64_t day,
                                  struct firing_about *ret, struct error *err)
 {
@@ -184,7 +185,7 @@ static enum status fiscal_before(const struct business_date *b, int64_t day,
         }
     }
     bool there = p != NULL && low < p->count && p->list[low].first <= day;
-    if (!there || low == 0) {
+    if (!there || low == 0 || p->list[low - 1].last + 1 != p->list[low].first) {
         char date[DATE_TEXT_MAX];
         date_format(day, date);
         return error_set(err, STATUS_NOT_FOUND,

@@ -772,6 +772,42 @@ END
 $$;
 COMMENT ON FUNCTION reports.append_version(reports.schedule, timestamptz, text, boolean, boolean) IS 'Appends a version with its change row.';
 
+-- The version that is or was planned before those that are announced; an ended one or none: NULLs.
+CREATE FUNCTION reports.version_before_announced(p_scope text, p_schedule text) RETURNS reports.schedule_version
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    its reports.schedule_version;
+BEGIN
+    SELECT v.* INTO its FROM reports.schedule_version v
+     WHERE v.schedule = p_schedule
+       AND NOT EXISTS (SELECT FROM reports.schedule_change c
+                        WHERE c.scope = p_scope AND c.schedule = p_schedule AND c.version = v.version AND c.announced
+                          AND c.made_at > clock_timestamp())
+     ORDER BY v.version DESC LIMIT 1;
+    RETURN CASE WHEN NOT its.ended THEN its END;
+END
+$$;
+COMMENT ON FUNCTION reports.version_before_announced(text, text) IS 'The version of a schedule that counts until an announced one begins.';
+
+-- A pause that is asked for, and its end, are of the rule in force as well as of what is announced: both go on as
+-- they are written. What was announced before is in force for no time, and the leader need not see it.
+CREATE FUNCTION reports.append_pause(s reports.schedule, p_begins timestamptz, p_why text) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    its reports.schedule_version := reports.version_before_announced(s.scope, s.name);
+    its_pause jsonb := jsonb_build_object('paused', s.paused, 'paused_until', s.paused_until);
+BEGIN
+    IF its.version IS NOT NULL THEN
+        PERFORM reports.append_version(jsonb_populate_record(s, to_jsonb(its) || its_pause), p_begins, p_why, false, false);
+        DELETE FROM reports.schedule_change c
+         WHERE c.scope = s.scope AND c.schedule = s.name AND c.version > its.version
+           AND c.version < (SELECT max(v.version) FROM reports.schedule_version v WHERE v.schedule = s.name);
+    END IF;
+    PERFORM reports.append_version(s, s.effective_from, p_why, false, true);
+END
+$$;
+COMMENT ON FUNCTION reports.append_pause(reports.schedule, timestamptz, text) IS 'Appends the versions of a pause, or of its end, of a schedule with an announced edit.';
+
 -- Each edit appends a version and a change row and tells the leader.
 --
 -- Argument 'asked': the statement is one of our own functions carrying out a request. It may say in the
@@ -806,7 +842,9 @@ BEGIN
         resumed.paused_until := NULL;
         PERFORM reports.append_version(resumed, OLD.paused_until, 'paused_until had come', false, false);
     END IF;
-    IF resumed.name IS NULL OR TG_OP = 'DELETE' OR NOT NEW *= resumed THEN
+    IF TG_ARGV[0] = 'asked' AND TG_OP = 'UPDATE' AND resumed.name IS NULL AND s.effective_from > clock_timestamp() THEN
+        PERFORM reports.append_pause(s, begins, why);
+    ELSIF resumed.name IS NULL OR TG_OP = 'DELETE' OR NOT NEW *= resumed THEN
         PERFORM reports.append_version(s, begins, why, TG_OP = 'DELETE', announced);
     END IF;
     PERFORM pg_notify('report_change', s.scope);

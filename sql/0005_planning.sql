@@ -186,6 +186,10 @@ BEGIN
         verdict := 'fenced';
         RETURN;
     END IF;
+    -- Who begins anew (see `anew`) does so behind what has ended before.
+    IF EXISTS (SELECT FROM reports.circuit_outcome o WHERE o.scope = p_scope) THEN
+        PERFORM reports.settle_circuits(p_scope, 1000);
+    END IF;
     WITH given AS MATERIALIZED (
         SELECT g.*, v.ended, v.paused, v.overlap, v.breaker_failures
           FROM unnest(p_schedule, p_change, p_version, p_step, p_switched_at, p_next_fire_at, p_next_nominal,
@@ -348,7 +352,9 @@ BEGIN
         -- blocked, forbid: a job is open; replace: an open job is locked.
         SELECT g.*, p.last_fire_at AS was_fire_at, v.*,
                CASE WHEN p.circuit_opened_at IS NULL OR v.breaker_failures IS NULL THEN NULL
-                    WHEN p.circuit_probe_job IS NULL AND p.circuit_probe_at <= clock_timestamp() THEN 'probe'
+                    -- Further ahead than a probe is put: the circuit was opened while the clock was ahead.
+                    WHEN p.circuit_probe_job IS NULL AND (p.circuit_probe_at <= clock_timestamp()
+                         OR p.circuit_probe_at > clock_timestamp() + v.breaker_probe + interval '1 minute') THEN 'probe'
                     ELSE 'open' END AS circuit,
                CASE v.overlap WHEN 'forbid' THEN cardinality(reports.open_jobs(p_scope, g.schedule)) > 0
                               WHEN 'replace' THEN NOT reports.may_replace(p_scope, g.schedule)
@@ -357,7 +363,7 @@ BEGIN
          CROSS JOIN LATERAL (SELECT q.last_fire_at, q.circuit_opened_at, q.circuit_probe_at, q.circuit_probe_job FROM reports.schedule_progress q
                               WHERE q.schedule = g.schedule AND q.scope = p_scope AND q.version = g.version AND q.step = g.step
                                 FOR UPDATE SKIP LOCKED) p
-         CROSS JOIN LATERAL (SELECT w.overlap, w.report, w.queue, w.priority, w.max_attempts, w.retry_base, w.retry_cap, w.timeout, w.breaker_failures
+         CROSS JOIN LATERAL (SELECT w.overlap, w.report, w.queue, w.priority, w.max_attempts, w.retry_base, w.retry_cap, w.timeout, w.breaker_failures, w.breaker_probe
                                FROM reports.schedule_version w
                               WHERE w.schedule = g.schedule AND w.version = g.version OFFSET 0) v
     ), moved AS (

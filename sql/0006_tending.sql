@@ -377,6 +377,7 @@ DECLARE
     grace interval;
     longest interval;
     may_reap boolean;
+    some_behind boolean;
 BEGIN
     IF NOT reports.fence_holds(p_scope, p_incarnation, p_generation, p_owner, 'tend') THEN
         verdict := 'fenced';
@@ -466,7 +467,9 @@ BEGIN
              ORDER BY run_after LIMIT 1000) j;
     held_back := held_back + (SELECT count(*) FROM (SELECT FROM reports.job WHERE scope = p_scope AND state = 'waiting' LIMIT 1000) j);
     SELECT count(*) INTO running FROM reports.job WHERE state = 'running' AND scope = p_scope;
-    IF reports.calendar_catch_up(p_scope) THEN
+    some_behind := reports.calendar_catch_up(p_scope);
+    some_behind := reports.fiscal_catch_up(p_scope) OR some_behind;
+    IF some_behind THEN
         next_release := least(next_release, database_now + interval '1 second'); -- so that the leader looks again then
     END IF;
 END

@@ -513,6 +513,8 @@ DECLARE
     wanted boolean := p_asked.kind = 'pause';
     was reports.schedule;
     announced timestamptz;
+    in_force boolean;
+    same boolean;
 BEGIN
     SELECT s.* INTO was FROM reports.schedule s WHERE s.name = p_asked.subject FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
@@ -523,15 +525,17 @@ BEGIN
         RETURN;
     END IF;
     announced := CASE WHEN was.effective_from > clock_timestamp() THEN was.effective_from END;
-    -- The row is what is to come, and no longer what was in force: a pause may take it early, going on may not.
-    IF NOT wanted AND was.paused AND announced IS NOT NULL THEN
+    -- The row is what is to come; until then the version before it counts.
+    in_force := CASE WHEN announced IS NULL THEN was.paused ELSE coalesce((reports.version_before_announced(was.scope, was.name)).paused, was.paused) END;
+    IF NOT wanted AND was.paused AND NOT in_force THEN
         new_state := 'refused';
-        its_answer := format('schedule "%s" is written to count from %s; to let it go on then, set paused = false, and to let it go on now as it is written, effective_from = NULL too',
+        its_answer := format('schedule "%s" is not paused, and is written to be paused from %s; to take that back, set paused = false',
                              p_asked.subject, reports.instant_text(announced));
         RETURN;
     END IF;
     new_state := 'done';
-    IF was.paused = wanted AND (NOT wanted OR was.paused_until IS NOT DISTINCT FROM p_asked.until) THEN
+    same := was.paused = wanted AND (NOT wanted OR was.paused_until IS NOT DISTINCT FROM p_asked.until);
+    IF same AND in_force = wanted THEN
         its_answer := format(CASE WHEN was.paused THEN 'schedule "%s" is paused already' ELSE 'schedule "%s" is not paused' END, p_asked.subject)
                       || coalesce(', until ' || reports.instant_text(was.paused_until), '');
         RETURN;
@@ -546,11 +550,16 @@ BEGIN
             UPDATE reports.schedule SET paused = false WHERE name = p_asked.subject;
             its_answer := format('schedule "%s" was paused until %s', p_asked.subject, reports.instant_text(p_asked.until));
         ELSE
+            IF same THEN
+                -- Only the version in force differs: an edit of the row that changes nothing makes no version.
+                UPDATE reports.schedule SET paused = NOT wanted, paused_until = NULL WHERE name = p_asked.subject;
+            END IF;
             UPDATE reports.schedule SET paused = wanted, paused_until = CASE WHEN wanted THEN p_asked.until END WHERE name = p_asked.subject;
             its_answer := format('schedule "%s" is %s', p_asked.subject, CASE WHEN wanted THEN 'paused' ELSE 'resumed' END)
                           || CASE WHEN p_asked.until IS NOT NULL THEN ' until ' || reports.instant_text(p_asked.until)
-                                  WHEN wanted AND was.paused THEN ', and no longer only until ' || reports.instant_text(was.paused_until) ELSE '' END;
+                                  WHEN wanted AND was.paused_until IS NOT NULL THEN ', and no longer only until ' || reports.instant_text(was.paused_until) ELSE '' END;
         END IF;
+        its_answer := its_answer || coalesce('; what is announced for ' || reports.instant_text(announced) || ' begins then', '');
     EXCEPTION WHEN raise_exception OR feature_not_supported OR data_exception OR integrity_constraint_violation THEN
         -- The row was made before a check that refuses it now.
         new_state := 'refused';

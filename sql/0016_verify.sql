@@ -13,6 +13,15 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION reports.key_floor(timestamptz) IS 'What no key of a firing on an instant''s UTC date comes before.';
 
+-- A roll, and each day of an offset, passes over at most 366 days that are no business days (CALENDAR_CLOSED_MAX).
+-- Such rules fire at most once a date, so that even years of keys are few.
+CREATE FUNCTION reports.key_reach(p_calendar text, p_nonbusiness text, p_business_day_offset integer) RETURNS interval
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN p_calendar IS NULL OR (p_nonbusiness IN ('run', 'skip') AND p_business_day_offset = 0) THEN interval '0'
+                ELSE make_interval(days => 367 * (1 + abs(p_business_day_offset))) END
+$$;
+COMMENT ON FUNCTION reports.key_reach(text, text, integer) IS 'How far a calendar may move a firing from the date that its key names.';
+
 CREATE FUNCTION reports.verify_page(p_after text, p_only text, p_limit integer, p_from timestamptz, p_to timestamptz, p_most integer)
 RETURNS TABLE (schedule text, firings bigint)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
@@ -34,11 +43,11 @@ RETURNS TABLE (part text, n integer, version integer, at timestamptz, key text, 
                starts_at timestamptz, ends_at timestamptz, dialect text, exdates timestamp[], rdates timestamp[],
                calendar text, calendar_version bigint, nonbusiness text, business_day_offset integer, roll_collision text, business_date text)
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
-DECLARE
-    high text := reports.key_floor(p_to + interval '3 days');
 BEGIN
     RETURN QUERY
     WITH subject AS MATERIALIZED (
+        SELECT t.*, reports.key_floor(t.since - interval '2 days' - t.reach) AS low,
+               reports.key_floor(p_to + interval '3 days' + t.reach) AS high FROM (
         -- Around an edit four days more are read, further than two zones' dates are apart: where its version begins
         -- depends on what was planned before.
         SELECT s.name, s.n::integer AS n, coalesce(f.version, 1) AS first_version,
@@ -49,7 +58,9 @@ BEGIN
                CASE WHEN k.key_form NOT IN ('date', 'minute', 'second') THEN p_from - interval '800 days'
                     WHEN EXISTS (SELECT FROM reports.schedule_version e
                                   WHERE e.schedule = s.name AND e.version > coalesce(f.version, 0) AND e.effective_from < p_to + interval '1 day')
-                    THEN p_from - interval '4 days' ELSE p_from END AS since
+                    THEN p_from - interval '4 days' ELSE p_from END AS since,
+               (SELECT coalesce(max(reports.key_reach(v.calendar, v.nonbusiness, v.business_day_offset)), interval '0')
+                  FROM reports.schedule_version v WHERE v.schedule = s.name) AS reach
           FROM unnest(p_schedules) WITH ORDINALITY AS s (name, n)
           LEFT JOIN LATERAL (SELECT v.version FROM reports.schedule_version v
                               WHERE v.schedule = s.name AND v.effective_from <= p_from - interval '4 days'
@@ -61,6 +72,7 @@ BEGIN
                               WHERE v.schedule = s.name AND NOT v.paused AND NOT v.ended
                               ORDER BY v.version LIMIT 1) r ON true
           LEFT JOIN LATERAL (SELECT q.key_form FROM reports.schedule_progress q WHERE q.schedule = s.name) k ON true
+        ) t
     )
     SELECT 'progress', s.n, p.version, p.switched_at, NULL::text, p.next_fire_at, NULL::text, p.key_form, NULL::bigint, NULL::timestamp,
            NULL::integer, p.problem IS NOT NULL, reports.is_held(p.scope), NULL::text, NULL::text, p.last_fire_at, NULL::timestamptz, NULL::timestamptz,
@@ -89,7 +101,7 @@ BEGIN
        FROM subject s
       CROSS JOIN LATERAL (SELECT * FROM reports.occurrence x
                            WHERE x.schedule = s.name AND NOT s.of_periods
-                             AND x.occurrence_key >= reports.key_floor(s.since - interval '2 days') AND x.occurrence_key < high
+                             AND x.occurrence_key >= s.low AND x.occurrence_key < s.high
                              AND (x.cause IN ('manual', 'backfill') OR (x.scheduled_for >= s.since AND x.scheduled_for < p_to)) OFFSET 0) o
       LIMIT p_most)
     UNION ALL
@@ -115,13 +127,15 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET e
     ), older AS MATERIALIZED (
         -- Once for each version, however many of its firings are asked about.
         SELECT v.schedule, v.version, greatest(o.at, g.at) AS last_at
-          FROM (SELECT a.schedule, a.version, min(a.at) AS since, max(a.at) AS until, min(a.key) !~ '^\d{4}-\d\d-\d\d' AS of_periods
+          FROM (SELECT a.schedule, a.version, min(a.at) AS since, max(a.at) AS until, min(a.key) !~ '^\d{4}-\d\d-\d\d' AS of_periods,
+                       (SELECT coalesce(max(reports.key_reach(w.calendar, w.nonbusiness, w.business_day_offset)), interval '0')
+                          FROM reports.schedule_version w WHERE w.schedule = a.schedule) AS reach
                   FROM asked a WHERE a.near GROUP BY a.schedule, a.version) v
          CROSS JOIN LATERAL (SELECT max(x.scheduled_for) AS at FROM reports.occurrence x
                               WHERE x.schedule = v.schedule
-                                AND x.occurrence_key >= CASE WHEN v.of_periods THEN '' ELSE reports.key_floor(v.since - interval '2 days') END
+                                AND x.occurrence_key >= CASE WHEN v.of_periods THEN '' ELSE reports.key_floor(v.since - interval '2 days' - v.reach) END
                                 -- The last character there is: names of periods do not sort among dates.
-                                AND x.occurrence_key < CASE WHEN v.of_periods THEN U&'\+10FFFF' ELSE reports.key_floor(v.until + interval '4 days') END
+                                AND x.occurrence_key < CASE WHEN v.of_periods THEN U&'\+10FFFF' ELSE reports.key_floor(v.until + interval '4 days' + v.reach) END
                                 AND x.version < v.version AND x.cause NOT IN ('manual', 'backfill')
                                 AND x.scheduled_for >= v.since AND x.scheduled_for < v.until + interval '1 day') o
          CROSS JOIN LATERAL (SELECT max(y.to_fire_at) AS at FROM reports.schedule_gap y
@@ -152,6 +166,10 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET e
        AND (v.business_date ~ '^(previous|current|fiscal)_') IS NOT TRUE -- names of periods lie anywhere
        AND (v.schedule IS NULL OR o.occurrence_key < to_char((o.scheduled_for - interval '2 days') AT TIME ZONE 'UTC', 'YYYY-MM-DD')
             OR o.occurrence_key >= to_char((o.scheduled_for + interval '3 days') AT TIME ZONE 'UTC', 'YYYY-MM-DD'))
+       -- Few come so far: where a calendar has moved it, the chunk has met it and judged its key.
+       AND (v.schedule IS NULL
+            OR o.occurrence_key < reports.key_floor(o.scheduled_for - interval '2 days' - reports.key_reach(v.calendar, v.nonbusiness, v.business_day_offset))
+            OR o.occurrence_key >= reports.key_floor(o.scheduled_for + interval '3 days' + reports.key_reach(v.calendar, v.nonbusiness, v.business_day_offset)))
      LIMIT p_limit
 $$;
 COMMENT ON FUNCTION reports.verify_strays(timestamptz, timestamptz, text, integer) IS 'Occurrences of a span that no version can have named, whatever its rule.';
@@ -253,6 +271,11 @@ LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET e
     )
     SELECT 1, 'asked', r.requested_at, format('%s asked for it%s', r.requested_by, CASE WHEN r.argument IS NOT NULL THEN ' under this key' ELSE '' END)
       FROM o JOIN reports.request r ON r.id = o.request_id
+    UNION ALL
+    SELECT 1, CASE r.kind WHEN 'retry' THEN 'asked again' ELSE 'cancel' END, r.requested_at,
+           format(CASE r.kind WHEN 'retry' THEN '%s asked to run it again' ELSE '%s asked to cancel it' END, r.requested_by)
+           || CASE WHEN r.state <> 'done' THEN concat(' (', concat_ws(': ', r.state, r.answer), ')') ELSE '' END
+      FROM o JOIN reports.request r ON r.requested_at >= o.planned_at AND r.kind IN ('retry', 'cancel') AND r.job_id = o.id
     UNION ALL
     SELECT 3, 'planned', o.planned_at,
            format('occurrence and job, cause %s, by leader %s, generation %s of incarnation %s', o.cause,

@@ -8,27 +8,36 @@ CREATE FUNCTION reports.resume_paused(p_scope text, p_incarnation bigint, p_gene
                                       OUT verdict text, OUT resumed integer, OUT locked text, OUT fault text)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
-    its record;
+    its text;
+    seen text[] := '{}';
+    chosen text[];
 BEGIN
     resumed := 0;
     IF NOT reports.fence_holds(p_scope, p_incarnation, p_generation, p_owner, 'resume_paused') THEN
         verdict := 'fenced';
         RETURN;
     END IF;
-    FOR its IN SELECT s.name FROM reports.schedule s
-                WHERE s.scope = p_scope AND s.paused_until <= (SELECT clock_timestamp()) ORDER BY s.paused_until LIMIT p_limit LOOP
-        PERFORM FROM reports.schedule s WHERE s.name = its.name AND s.paused_until <= (SELECT clock_timestamp()) FOR UPDATE SKIP LOCKED;
-        IF NOT FOUND THEN
-            locked := its.name;
-            CONTINUE;
-        END IF;
-        BEGIN
-            UPDATE reports.schedule s SET paused = false, paused_until = NULL WHERE s.name = its.name;
-            resumed := resumed + 1;
-        EXCEPTION WHEN raise_exception OR feature_not_supported OR data_exception OR integrity_constraint_violation THEN
-            fault := SQLERRM;
-        END;
+    -- Rows that cannot go on, however many, hide no other: those that are held are not counted, and of the rest, when
+    -- none of the first has gone on, some are tried by chance.
+    FOR n IN 1 .. 2 LOOP
+        chosen := ARRAY(SELECT s.name::text FROM reports.schedule s
+                         WHERE s.scope = p_scope AND s.paused_until <= (SELECT clock_timestamp()) AND s.name <> ALL (seen)
+                         ORDER BY CASE WHEN n = 1 THEN s.paused_until END, random() LIMIT p_limit FOR UPDATE SKIP LOCKED);
+        seen := seen || chosen;
+        FOREACH its IN ARRAY chosen LOOP
+            BEGIN
+                UPDATE reports.schedule s SET paused = false, paused_until = NULL WHERE s.name = its;
+                resumed := resumed + 1;
+            EXCEPTION WHEN raise_exception OR feature_not_supported OR data_exception OR integrity_constraint_violation THEN
+                fault := SQLERRM;
+            END;
+        END LOOP;
+        EXIT WHEN resumed > 0 OR cardinality(chosen) < p_limit;
     END LOOP;
+    IF cardinality(chosen) < p_limit THEN
+        locked := (SELECT s.name FROM reports.schedule s
+                    WHERE s.scope = p_scope AND s.paused_until <= (SELECT clock_timestamp()) AND s.name <> ALL (seen) ORDER BY s.paused_until LIMIT 1);
+    END IF;
     verdict := 'ok';
 END
 $$;

@@ -84,18 +84,39 @@ COMMENT ON FUNCTION reports.fiscal_periods_begin() IS 'Trigger on fiscal_period:
 CREATE TRIGGER fiscal_periods_begin BEFORE INSERT OR UPDATE ON reports.fiscal_period
     FOR EACH STATEMENT EXECUTE FUNCTION reports.fiscal_periods_begin();
 
--- A version like the one before: the leader takes it in, and so looks again at what had a problem.
+-- Which schedules are to be looked at again, since their fiscal calendar has got periods. The leader does it, which
+-- waits for no row that a session holds (I12), and sees the line after the periods are committed: also the schedule that
+-- missed them while they were not.
+CREATE TABLE reports.fiscal_behind (
+    schedule reports.name PRIMARY KEY,
+    scope reports.name NOT NULL,
+    since timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+COMMENT ON TABLE reports.fiscal_behind IS 'A schedule whose fiscal calendar has got periods since the leader last looked.';
+COMMENT ON COLUMN reports.fiscal_behind.schedule IS 'The schedule.';
+COMMENT ON COLUMN reports.fiscal_behind.scope IS 'Whose leader looks.';
+COMMENT ON COLUMN reports.fiscal_behind.since IS 'When the periods were inserted.';
+
+-- A version like the one in force: the leader takes it in, and so looks again at what had a problem. The caller holds
+-- the schedule's row. What is announced comes behind it.
 CREATE FUNCTION reports.renew_schedule(p_schedule text, p_why text) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     v reports.schedule_version;
+    ahead integer[];
+    n integer;
 BEGIN
-    PERFORM FROM reports.schedule s WHERE s.name = p_schedule FOR UPDATE;
-    SELECT * INTO v FROM reports.schedule_version w WHERE w.schedule = p_schedule ORDER BY w.version DESC LIMIT 1;
-    -- One that is announced, or not taken in yet, will look at it.
-    IF NOT FOUND OR v.ended OR EXISTS (SELECT FROM reports.schedule_change c WHERE c.scope = v.scope AND c.schedule = p_schedule) THEN
+    ahead := ARRAY(SELECT c.version FROM reports.schedule_change c JOIN reports.schedule s ON s.name = c.schedule AND s.scope = c.scope
+                    WHERE c.schedule = p_schedule AND c.announced AND c.made_at > clock_timestamp() ORDER BY c.version DESC);
+    SELECT * INTO v FROM reports.schedule_version w WHERE w.schedule = p_schedule AND w.version <> ALL (ahead) ORDER BY w.version DESC LIMIT 1;
+    -- One that is not taken in yet will look at it.
+    IF NOT FOUND OR v.ended OR EXISTS (SELECT FROM reports.schedule_change c WHERE c.scope = v.scope AND c.schedule = p_schedule AND c.version <> ALL (ahead)) THEN
         RETURN;
     END IF;
+    FOREACH n IN ARRAY ahead LOOP
+        UPDATE reports.schedule_version w SET version = n + 1 WHERE w.schedule = p_schedule AND w.version = n;
+        UPDATE reports.schedule_change c SET version = n + 1 WHERE c.scope = v.scope AND c.schedule = p_schedule AND c.version = n;
+    END LOOP;
     v.version := v.version + 1;
     v.effective_from := greatest(clock_timestamp(), v.effective_from);
     v.recorded_at := clock_timestamp();
@@ -106,12 +127,42 @@ BEGIN
     PERFORM pg_notify('report_change', v.scope);
 END
 $$;
-COMMENT ON FUNCTION reports.renew_schedule(text, text) IS 'Gives a schedule a version like the one before it, with a reason.';
+COMMENT ON FUNCTION reports.renew_schedule(text, text) IS 'Gives a schedule a version like the one in force, with a reason.';
+
+-- Part of tend. Waits for no row: what is held now is tried again in the next round.
+CREATE FUNCTION reports.fiscal_catch_up(p_scope text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    b record;
+BEGIN
+    IF NOT EXISTS (SELECT FROM reports.fiscal_behind x WHERE x.scope = p_scope) THEN
+        RETURN false;
+    END IF;
+    -- What has no problem saw the periods, or will.
+    DELETE FROM reports.fiscal_behind d WHERE d.schedule = ANY (ARRAY(
+        SELECT x.schedule FROM reports.fiscal_behind x
+         WHERE x.scope = p_scope
+           AND NOT EXISTS (SELECT FROM reports.schedule s JOIN reports.schedule_progress q ON q.schedule = s.name
+                            WHERE s.name = x.schedule AND q.problem IS NOT NULL)
+           FOR UPDATE SKIP LOCKED));
+    FOR b IN SELECT s.name FROM reports.fiscal_behind x JOIN reports.schedule s ON s.name = x.schedule
+              WHERE x.scope = p_scope ORDER BY x.schedule LIMIT 100
+                FOR UPDATE OF x SKIP LOCKED FOR NO KEY UPDATE OF s SKIP LOCKED LOOP
+        PERFORM reports.renew_schedule(b.name, 'fiscal calendar has changed');
+        DELETE FROM reports.fiscal_behind x WHERE x.schedule = b.name;
+    END LOOP;
+    RETURN EXISTS (SELECT FROM reports.fiscal_behind x WHERE x.scope = p_scope);
+END
+$$;
+COMMENT ON FUNCTION reports.fiscal_catch_up(text) IS 'Has schedules with a problem looked at again whose fiscal calendar has got periods; true: the rows of some are held.';
+
+CREATE INDEX schedule_fiscal ON reports.schedule (name) WHERE business_date LIKE 'fiscal_period(%';
 
 CREATE FUNCTION reports.check_fiscal_periods() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     wrong record;
+    scopes text[];
     named text[] := ARRAY(SELECT DISTINCT n.calendar::text FROM new_rows n);
 BEGIN
     SELECT * INTO wrong
@@ -130,13 +181,21 @@ BEGIN
         RAISE EXCEPTION 'fiscal calendar "%": period "%" comes after "%", and its label sorts before it', wrong.calendar, wrong.label, wrong.before
             USING ERRCODE = 'check_violation', HINT = 'Keys sort as the times they name: write labels such as FY2030-P07, with the year first and numbers of one length.';
     END IF;
-    PERFORM reports.renew_schedule(q.schedule, 'fiscal calendar has changed')
-       FROM reports.schedule_progress q JOIN reports.schedule s ON s.name = q.schedule
-      WHERE q.problem IS NOT NULL AND (reports.business_date_parse(s.business_date)).fiscal = ANY (named);
+    -- DO UPDATE, which holds the line until the periods are committed: the leader must not settle it before.
+    WITH noted AS (
+        INSERT INTO reports.fiscal_behind AS b (schedule, scope)
+        SELECT s.name, s.scope FROM reports.schedule s
+         WHERE s.business_date LIKE 'fiscal_period(%' AND (reports.business_date_parse(s.business_date)).fiscal = ANY (named)
+         ORDER BY s.name
+        ON CONFLICT (schedule) DO UPDATE SET since = clock_timestamp()
+        RETURNING b.scope
+    )
+    SELECT array_agg(DISTINCT n.scope::text) INTO scopes FROM noted n;
+    PERFORM pg_notify('report_change', x) FROM unnest(scopes) x;
     RETURN NULL;
 END
 $$;
-COMMENT ON FUNCTION reports.check_fiscal_periods() IS 'Trigger on fiscal_period: refuses periods that overlap or whose labels do not sort, and has schedules with a problem looked at again.';
+COMMENT ON FUNCTION reports.check_fiscal_periods() IS 'Trigger on fiscal_period: refuses periods that overlap or whose labels do not sort, and has the leader look at schedules with a problem again.';
 CREATE TRIGGER check_fiscal_periods_added AFTER INSERT ON reports.fiscal_period REFERENCING NEW TABLE AS new_rows
     FOR EACH STATEMENT EXECUTE FUNCTION reports.check_fiscal_periods();
 CREATE TRIGGER check_fiscal_periods_changed AFTER UPDATE ON reports.fiscal_period REFERENCING NEW TABLE AS new_rows
@@ -244,10 +303,9 @@ BEGIN
     ELSIF b.word = 't_minus' THEN
         first_day := CASE WHEN p_version.calendar IS NULL THEN day - b.back ELSE reports.business_day_before(p_version.calendar, day, b.back) END;
     ELSIF b.word = 'fiscal_period' THEN
-        SELECT p.first_day, p.last_day, p.label INTO first_day, last_day, label FROM reports.fiscal_period p
-         WHERE p.calendar = b.fiscal AND p.last_day < day
-           AND EXISTS (SELECT FROM reports.fiscal_period q WHERE q.calendar = b.fiscal AND day BETWEEN q.first_day AND q.last_day)
-         ORDER BY p.first_day DESC LIMIT 1;
+        SELECT p.first_day, p.last_day, p.label INTO first_day, last_day, label
+          FROM reports.fiscal_period q JOIN reports.fiscal_period p ON p.calendar = q.calendar AND p.last_day = q.first_day - 1
+         WHERE q.calendar = b.fiscal AND day BETWEEN q.first_day AND q.last_day;
         RETURN;
     ELSE
         unit := split_part(b.word, '_', 2);

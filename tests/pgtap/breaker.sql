@@ -216,5 +216,24 @@ SELECT is(pg_temp.plan('f', 4, '{4,5}') || ', ' || pg_temp.gaps('f'), 'ok 1, 2-2
 
 SELECT is((SELECT count(*) FROM reports.job WHERE breaker AND schedule = 'n'), 0::bigint, 'a job without a breaker is none of its business');
 
+-- Counting begins anew behind what has ended before, also when that was not counted yet.
+SELECT pg_temp.schedule('anew', 1);
+SELECT pg_temp.quiet(pg_temp.plan('anew', 1, '{1}'));
+UPDATE reports.schedule SET paused = true WHERE name = 'anew';
+SELECT pg_temp.take_in('anew');
+SELECT pg_temp.fails('anew', '1');
+UPDATE reports.schedule SET paused = false WHERE name = 'anew';
+SELECT pg_temp.take_in('anew');
+SELECT is(pg_temp.circuit('anew') || ', ' || pg_temp.plan('anew', 2, '{2}'), 'closed 0, ok 1', 'a job that failed before it was resumed opens nothing');
+
+-- The clock was ahead when it was opened, and was set back.
+SELECT pg_temp.schedule('ahead', 1);
+SELECT pg_temp.quiet(pg_temp.plan('ahead', 1, '{1}'));
+SELECT pg_temp.fails('ahead', '1');
+SELECT is(pg_temp.plan('ahead', 2, '{2}') || ', ' || pg_temp.gaps('ahead'), 'ok 0, 2-2 1 circuit_open', '(it is open)');
+SELECT pg_temp.wait('ahead', '-20 days');
+SELECT is(pg_temp.plan('ahead', 3, '{3}'), 'ok 1', 'no probe is further ahead than a probe is put');
+SELECT is(pg_temp.events('ahead'), 'opened 1, probe 3', 'and one is run');
+
 SELECT * FROM finish();
 ROLLBACK;

@@ -35,6 +35,8 @@ SELECT is(pg_temp.refusal($$UPDATE reports.fiscal_period SET first_day = first_d
 
 -- What is told of a local time -------------------------------------------------------------------
 
+INSERT INTO reports.fiscal_period VALUES ('holes', 'P01', '2020-01-01', '2020-01-31'), ('holes', 'P02', '2020-02-01', '2020-02-29'), ('holes', 'P04', '2020-04-01', '2020-04-30');
+
 INSERT INTO reports.calendar (name) VALUES ('a'), ('b');
 INSERT INTO reports.calendar (name, combine) VALUES ('both', 'union'), ('either', 'intersection');
 INSERT INTO reports.calendar (name, beyond, valid_through) VALUES ('held', 'hold', '2020-04-10');
@@ -57,7 +59,8 @@ SELECT is(pg_temp.about(b, l::timestamp, c), want, concat_ws(' ', b, l, c))
                ('previous_month', '2020-03-31 06:00', NULL, '2020-02-01..2020-02-29 2020-02'), ('previous_quarter', '2020-01-01 06:00', NULL, '2019-10-01..2019-12-31 2019-Q4'),
                ('current_quarter cutoff 07:00', '2020-01-01 06:00', NULL, '2019-10-01..2019-12-31 2019-Q4'),
                ('fiscal_period(acme)', '2020-02-25 06:00', NULL, '2020-01-28..2020-02-24 FY2020-P01'), ('fiscal_period(acme)', '2020-02-24 06:00', NULL, '..'),
-               ('fiscal_period(acme)', '2020-04-29 06:00', NULL, '..')) AS t (b, l, c, want);
+               ('fiscal_period(acme)', '2020-04-29 06:00', NULL, '..'), ('fiscal_period(holes)', '2020-02-01 06:00', NULL, '2020-01-01..2020-01-31 P01'),
+               ('fiscal_period(holes)', '2020-04-01 06:00', NULL, '..')) AS t (b, l, c, want);
 
 -- Manual keys ------------------------------------------------------------------------------------
 
@@ -125,14 +128,34 @@ SELECT is(pg_temp.refusal(format('UPDATE reports.schedule SET business_date = %L
 
 -- New periods mend ------------------------------------------------------------------------------
 
+-- The leader looks again: concurrency_fiscal.sql shows that it waits for nobody.
+CREATE FUNCTION pg_temp.tend() RETURNS text LANGUAGE sql AS $$ SELECT verdict FROM reports.tend('tap', 1, 100, pg_temp.leader(), 100) $$;
+CREATE FUNCTION pg_temp.edits(p_schedule text) RETURNS text LANGUAGE sql AS $$
+    SELECT string_agg(concat_ws(' ', c.version, CASE WHEN c.announced THEN 'announced' END, v.priority, v.change_reason), ', ' ORDER BY c.version)
+      FROM reports.schedule_change c JOIN reports.schedule_version v USING (schedule, version) WHERE c.schedule = p_schedule
+$$;
+SELECT is(pg_temp.tend(), 'ok', '(the leader has seen what there is)');
+DELETE FROM reports.schedule_change WHERE schedule IN ('fiscal', 'monthly');
 UPDATE reports.schedule_progress SET problem = 'no period', next_fire_at = NULL WHERE schedule IN ('fiscal', 'monthly');
 INSERT INTO reports.fiscal_period VALUES ('other', 'FY2020-P02', '2020-02-21', '2020-03-20');
+SELECT is(pg_temp.tend(), 'ok', '(the leader looks)');
 SELECT is_empty($$SELECT FROM reports.schedule_change WHERE schedule IN ('fiscal', 'monthly')$$, 'periods of another calendar change nothing');
 INSERT INTO reports.fiscal_period VALUES ('acme', 'FY2020-P04', '2020-04-29', '2020-05-26');
-SELECT results_eq($$SELECT c.schedule::text, c.version, v.change_reason, v.rule FROM reports.schedule_change c JOIN reports.schedule_version v USING (schedule, version) WHERE c.schedule IN ('fiscal', 'monthly')$$,
-                  $$VALUES ('fiscal', 2, 'fiscal calendar has changed', '0 6 26 2,3 *')$$, 'those of its own have the leader look again');
+SELECT is(pg_temp.tend(), 'ok', '(the leader looks)');
+SELECT is(concat(pg_temp.edits('fiscal'), pg_temp.edits('monthly')), '2 0 fiscal calendar has changed', 'those of its own have the leader look again');
+SELECT is((SELECT rule FROM reports.schedule_version WHERE schedule = 'fiscal' AND version = 2), '0 6 26 2,3 *', 'by a version like the one before');
 INSERT INTO reports.fiscal_period VALUES ('acme', 'FY2020-P05', '2020-05-27', '2020-06-23');
-SELECT is((SELECT count(*) FROM reports.schedule_change WHERE schedule = 'fiscal'), 1::bigint, 'once');
+SELECT is(pg_temp.tend(), 'ok', '(the leader looks)');
+SELECT is(pg_temp.edits('fiscal'), '2 0 fiscal calendar has changed', 'once');
+
+-- What is announced does not keep it from going on.
+DELETE FROM reports.schedule_change WHERE schedule = 'fiscal';
+UPDATE reports.schedule SET priority = 9, paused = false, effective_from = '2199-01-01Z' WHERE name = 'fiscal';
+INSERT INTO reports.fiscal_period VALUES ('acme', 'FY2020-P06', '2020-06-24', '2020-07-20');
+SELECT is(pg_temp.tend(), 'ok', '(the leader looks)');
+SELECT is(pg_temp.edits('fiscal'), '3 0 fiscal calendar has changed, 4 announced 9', 'it is looked at before an edit that is announced');
+SELECT results_eq($$SELECT version, effective_from > now() + interval '1 day' FROM reports.schedule_version WHERE schedule = 'fiscal' AND version > 2 ORDER BY 1$$, $$VALUES (3, false), (4, true)$$, 'which begins when it was to');
+SELECT is_empty('SELECT FROM reports.fiscal_behind', 'and nothing is left to be looked at');
 
 SELECT * FROM finish();
 ROLLBACK;

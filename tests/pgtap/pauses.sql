@@ -107,6 +107,29 @@ SET LOCAL session_replication_role = DEFAULT;
 SELECT is(pg_temp.resume(), 'ok 1 schedule "s": unknown time zone ''Nowhere/Land''', 'one goes on, and of the other it is said why not');
 SELECT is(pg_temp.row_of('t') || ', ' || pg_temp.row_of('s'), 'runs, paused until -30', 'which stays as it is');
 
+-- However many they are, and however early they were to go on.
+CREATE FUNCTION pg_temp.resume_of(p_limit integer) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    r record;
+BEGIN
+    FOR n IN 1 .. 100 LOOP
+        SELECT * INTO r FROM reports.resume_paused('tap', 1, 100, pg_temp.leader(), p_limit);
+        EXIT WHEN r.resumed > 0;
+    END LOOP;
+    RETURN concat_ws(' ', r.verdict, r.resumed, CASE WHEN r.fault IS NOT NULL THEN 'and one not' END);
+END
+$$;
+INSERT INTO reports.schedule (name, scope, report, kind, rule, paused, paused_until) SELECT 'h' || n, 'tap', 'nothing', 'cron', '@daily', true, now() + interval '60 min' FROM generate_series(1, 5) n;
+SELECT pg_temp.age('h' || n, '90 min') FROM generate_series(1, 5) n;
+UPDATE reports.schedule SET paused = true, paused_until = now() + interval '60 min' WHERE name = 't';
+SELECT pg_temp.age('t', '61 min');
+SET LOCAL session_replication_role = replica;
+UPDATE reports.schedule SET time_zone = 'Nowhere/Land' WHERE name LIKE 'h%';
+SET LOCAL session_replication_role = DEFAULT;
+SELECT is(pg_temp.resume_of(2), 'ok 1 and one not', 'they hide none behind them');
+SELECT is(pg_temp.row_of('t'), 'runs', 'which goes on');
+DELETE FROM reports.schedule WHERE name LIKE 'h%';
+
 -- Asked for.
 SELECT pg_temp.overdue();
 UPDATE reports.schedule SET paused = false WHERE name = 's';
@@ -134,6 +157,48 @@ UPDATE reports.request SET requested_at = requested_at - interval '25 min', unti
 SELECT is((SELECT answer FROM reports.answer_request('tap', 1, 100, pg_temp.leader(), '00000000-0000-0000-0000-000000000007', gen_random_uuid())),
           format('schedule "s" was paused until %s', reports.instant_text(now() - interval '10 min')), 'is carried out as it was meant');
 SELECT is(pg_temp.versions('s') || '; ' || pg_temp.row_of('s'), '1 paused until -30 from -90, 2 from -30, 3 paused from -25, 4 from -10; runs', 'from when it was asked until its end');
+
+-- An announced edit keeps its date, and until then the rule in force stays what it was.
+CREATE FUNCTION pg_temp.story() RETURNS text LANGUAGE sql AS $$
+    SELECT string_agg(format('%s:%s%s %s%s', v.version, v.priority, CASE WHEN v.paused THEN ' paused' END,
+                             CASE WHEN v.effective_from < now() + interval '1 min' THEN 'now' ELSE to_char(v.effective_from AT TIME ZONE 'UTC', 'YYYY') END,
+                             (SELECT CASE WHEN c.announced THEN ' announced' ELSE ' edit' END FROM reports.schedule_change c WHERE c.schedule = v.schedule AND c.version = v.version)),
+                      ', ' ORDER BY v.version) FROM reports.schedule_version v WHERE v.schedule = 's'
+$$;
+CREATE FUNCTION pg_temp.announce(p_set text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    DELETE FROM reports.schedule WHERE name = 's';
+    DELETE FROM reports.schedule_version WHERE schedule = 's';
+    DELETE FROM reports.schedule_change WHERE schedule = 's';
+    INSERT INTO reports.schedule (name, scope, report, kind, rule, priority, exdates, start_local, parameters, retry_base, starts_at)
+    VALUES ('s', 'tap', 'nothing', 'rrule', 'FREQ=DAILY', 1, '{2199-02-03T06:00:00}', '2020-01-01 06:00', '{"x": 1.0}', '90 s', '2001-02-03Z');
+    EXECUTE format('UPDATE reports.schedule SET priority = 2, effective_from = ''2199-01-01Z'', %s WHERE name = ''s''', p_set);
+    DELETE FROM reports.schedule_change WHERE schedule = 's' AND NOT announced;
+END
+$$;
+SELECT pg_temp.announce($$rule = 'FREQ=WEEKLY'$$);
+SELECT is(pg_temp.ask(20, 'pause'), 'schedule "s" is paused; what is announced for 2199-01-01T00:00:00Z begins then', 'a pause leaves the date of an announced edit');
+SELECT is(pg_temp.story(), '1:1 now, 2:2 now, 3:1 paused now edit, 4:2 paused 2199 announced', 'and pauses the rule in force, and what is to come');
+SELECT is(pg_temp.ask(21, 'pause'), 'schedule "s" is paused already', 'once');
+SELECT is(pg_temp.ask(22, 'resume'), 'schedule "s" is resumed; what is announced for 2199-01-01T00:00:00Z begins then', 'it goes on');
+SELECT is(pg_temp.story(), '1:1 now, 2:2 now, 3:1 paused now edit, 4:2 paused now, 5:1 now edit, 6:2 2199 announced', 'by the rule that was in force, until what is announced');
+SELECT is(to_jsonb(v) - '{version,effective_from,recorded_at,change_reason}'::text[], to_jsonb(w) - '{version,effective_from,recorded_at,change_reason}'::text[], 'as it was in all its parts')
+  FROM reports.schedule_version v, reports.schedule_version w WHERE v.schedule = 's' AND w.schedule = 's' AND v.version = 5 AND w.version = 1;
+SELECT is(pg_temp.ask(23, 'resume'), 'schedule "s" is not paused', 'once');
+SELECT is(pg_temp.ask(24, 'pause', '2199-06-01Z'), 'schedule "s" is paused until 2199-06-01T00:00:00Z; what is announced for 2199-01-01T00:00:00Z begins then', 'also until an instant behind it');
+SELECT matches(pg_temp.story(), ', 7:1 paused now edit, 8:2 paused 2199 announced$', 'as before');
+SELECT pg_temp.announce('paused = true');
+SELECT is(pg_temp.ask(25, 'resume'), 'schedule "s" is not paused, and is written to be paused from 2199-01-01T00:00:00Z; to take that back, set paused = false', 'an announced pause is no pause');
+SELECT is(pg_temp.ask(26, 'pause'), 'schedule "s" is paused; what is announced for 2199-01-01T00:00:00Z begins then', 'it can be had at once');
+SELECT matches(pg_temp.story(), '5:1 paused now edit, 6:2 paused 2199 announced$', 'of both');
+UPDATE reports.schedule SET paused = false WHERE name = 's';
+SELECT is(pg_temp.ask(27, 'resume'), 'schedule "s" is resumed; what is announced for 2199-01-01T00:00:00Z begins then', 'a pause that only an announced edit ends can be ended before');
+SELECT matches(pg_temp.story(), ':1 now edit, [0-9]+:2 2199 announced$', 'by the rule in force');
+DELETE FROM reports.schedule WHERE name = 's';
+INSERT INTO reports.schedule (name, scope, report, kind, rule, effective_from) VALUES ('s', 'tap', 'nothing', 'cron', '@daily', '2199-01-01Z');
+SELECT is(pg_temp.ask(28, 'pause'), 'schedule "s" is paused; what is announced for 2199-01-01T00:00:00Z begins then', 'one that begins later');
+SELECT matches(pg_temp.story(), ':0 2199 announced, [0-9]+:0 paused 2199 announced$', 'begins no earlier for it');
+SELECT is(pg_temp.ask(29, 'resume'), 'schedule "s" is resumed; what is announced for 2199-01-01T00:00:00Z begins then', 'nor for going on');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -128,6 +128,16 @@ static void test_a_fiscal_period_is_not_guessed(void **state)
     check("fiscal_period(acme)", KEY_FISCAL, "2030-02-01T06:00",
           "fiscal calendar acme has no period before that of 2030-02-01; insert it into "
           "reports.fiscal_period, and it goes on");
+    struct business_date b;
+    struct fiscal_period list[3];
+    struct fiscal_periods periods = fiscal_of(list);
+    assert_int_equal(business_date_parse("fiscal_period(acme)", &b, NULL), STATUS_OK);
+    list[1] = list[2]; /* P01 is not the one before P03 */
+    periods.count = 2;
+    b.periods = &periods;
+    assert_string_equal(about_of(&b, KEY_FISCAL, "2030-03-26T06:00"),
+                        "fiscal calendar acme has no period before that of 2030-03-26; insert it "
+                        "into reports.fiscal_period, and it goes on");
 }
 
 static void test_what_fires_before_the_cutoff_counts_for_the_day_before(void **state)
