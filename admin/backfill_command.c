@@ -280,6 +280,33 @@ static bool firing_add(struct backfill *b, struct table *t, size_t i)
                                                : "make");
 }
 
+/* What ask_backfill would refuse is not shown as if it would be made. */
+static enum exit_code show_check(struct backfill *b)
+{
+    char version[16];
+    (void)snprintf(version, sizeof version, "%d", (int)b->row[0].version);
+    const char *values[] = {b->schedule, version};
+    struct table *t = NULL;
+    enum exit_code code = session_select(
+        &b->s,
+        "SELECT overlap FROM reports.v_schedule_version WHERE schedule = $1 AND version = "
+        "$2::integer AND overlap <> 'allow'",
+        2, values, &t);
+    if (code == EXIT_DONE && table_rows(t) > 0 && !command_flag(b->s.in, "--beside")) {
+        code = command_fail(b->s.in, EXIT_USAGE,
+                            "schedule \"%s\" has overlap '%s', and jobs of a backfill run beside "
+                            "each other and beside its own; if its report bears that, say --beside",
+                            b->schedule, table_cell(t, 0, 0));
+    } else if (code == EXIT_DONE && b->row[0].key_form[0] == '\0') {
+        code = command_fail(b->s.in, EXIT_USAGE,
+                            "no leader has taken schedule \"%s\" in, so that the form of its keys "
+                            "is not fixed; ask again when reportctl schedule shows its next firing",
+                            b->schedule);
+    }
+    table_free(t);
+    return code;
+}
+
 /* Nothing is asked: what would be made of each firing. */
 static enum exit_code firings_show(struct backfill *b)
 {
@@ -290,6 +317,10 @@ static enum exit_code firings_show(struct backfill *b)
         {.name = "becomes", .kind = COLUMN_TEXT},
     };
     struct error err = {.text = ""};
+    enum exit_code code = show_check(b);
+    if (code != EXIT_DONE) {
+        return code;
+    }
     enum status status = store_keys_used(b->s.store, b->schedule, b->s.deadline, b->list, &err);
     if (status != STATUS_OK) {
         return session_fail(&b->s, status, &err);

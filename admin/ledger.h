@@ -118,7 +118,8 @@ struct ledger_finding {
     utc_us at, to;
     int64_t firings;
     int32_t version;
-    utc_us since; /* of the version; UTC_NONE: not known */
+    int32_t first_version; /* of several that it is about; 0: one */
+    utc_us since;          /* of the version; UTC_NONE: not known */
     char detail[400];
 };
 

@@ -6,7 +6,8 @@
 
 #define MOVED_US  ((int64_t)27 * 3600 * MICROS_A_SECOND) /* further no zone's clock was ever set */
 #define MOVED_MAX 4000 /* firings looked at for one that a new tzdata may have moved */
-#define NEAR_US   ((int64_t)SECONDS_A_DAY * MICROS_A_SECOND)
+#define DAY_US    ((int64_t)SECONDS_A_DAY * MICROS_A_SECOND)
+#define NEAR_US   DAY_US
 
 struct check {
     struct ledger_subject *s;
@@ -202,8 +203,10 @@ static bool firing_has_moved(const struct ledger_version *v, const struct ledger
         key_format(v->form, &g, key);
         if (strcmp(key, f->key) == 0 && g.nominal.s == f->nominal.s) {
             *ret_at = g.at;
+            int64_t far = f->at.us - v->jitter_us - (f->nominal.s - f->offset_s) * MICROS_A_SECOND;
+            /* A calendar moves by whole days. */
             return g.offset_s != f->offset_s &&
-                   f->at.us - v->jitter_us == (f->nominal.s - f->offset_s) * MICROS_A_SECOND;
+                   (rule_moves_dates(&v->rule) ? far % DAY_US == 0 : far == 0);
         }
         g = rule_next_within(&v->rule, g.at, v->bounds);
     }
@@ -333,25 +336,48 @@ static void progress_check(struct check *c)
     }
 }
 
+/* Versions by a calendar that is another by now: nobody can tell any more what they named, and that
+ * is no fault. One finding tells of all, by the latest of them. */
+static void calendar_note(struct ledger_finding *f, const struct ledger_subject *s,
+                          const struct ledger_version *v)
+{
+    int32_t first = f->firings > 0 ? f->first_version : v->version;
+    *f = ledger_finding_of(s, v, "calendar", v->effective_from, "");
+    f->verdict = LEDGER_LOOK;
+    f->first_version = first;
+    if (first == v->version) {
+        (void)snprintf(f->detail, sizeof f->detail, "%s: what this version named is not told",
+                       v->problem);
+    } else {
+        (void)snprintf(f->detail, sizeof f->detail,
+                       "%s: what versions %" PRId32 " to %" PRId32 " named is not told", v->problem,
+                       first, v->version);
+    }
+}
+
 void ledger_check(struct ledger_subject *s, const struct ledger_span *span,
                   struct plan_candidates *candidates, struct ledger_sink *sink)
 {
     struct check c = {.s = s, .span = span, .sink = sink};
+    struct ledger_finding followed = {.firings = 0};
     ledger_reigns_find(s, candidates);
     for (size_t i = 0; i < s->version_count; i++) {
         struct ledger_version *v = &s->versions[i];
         bool here = v->end.us > span->from.us && v->base.us < span->to.us;
-        if (v->kind == REIGN_UNKNOWN && here) {
+        if (v->kind == REIGN_UNKNOWN && here && v->parsed == STATUS_CONFLICT) {
+            calendar_note(&followed, s, v);
+        } else if (v->kind == REIGN_UNKNOWN && here) {
             struct ledger_finding x = ledger_finding_of(s, v, "unchecked", v->effective_from, "");
-            /* By a calendar that is another by now: nobody can tell any more, and that is no fault.
-             */
-            x.verdict = v->parsed == STATUS_CONFLICT ? LEDGER_LOOK : LEDGER_UNCHECKED;
+            x.verdict = LEDGER_UNCHECKED;
             (void)snprintf(x.detail, sizeof x.detail, "%s", v->problem);
             add(&c, &x);
         }
         sink->counts.withheld +=
             here && v->kind == REIGN_NOTHING && !v->ended && v->version == s->version ? 1 : 0;
         reign_walk(&c, v);
+    }
+    if (followed.firings > 0) {
+        add(&c, &followed);
     }
     for (size_t i = 0; i < s->firing_count; i++) {
         const struct ledger_firing *f = &s->firings[i];

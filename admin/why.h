@@ -20,6 +20,8 @@ struct why {
     int32_t version;         /* 0: none */
     utc_us due;              /* UTC_NONE: none */
     char local[RFC3339_TEXT_MAX];
+    char namesake[KEY_MAX_BYTES]; /* of the story */
+    utc_us namesake_at;
     char answer[WHY_ANSWER_MAX];
     struct why_hops hops;
 };
@@ -46,7 +48,8 @@ struct why_text why_local(const struct firing *f); /* with its offset */
 /* The occurrence w->key exists: answer and steps (why_chain.c). */
 enum exit_code why_chain_tell(struct why *w, const struct table *occurrence);
 
-/* None exists: the reason (why_reason.c). */
+/* None exists: the reason (why_reason.c, of one that a calendar took away why_day.c). */
+enum exit_code why_day_tell(struct why *w);
 enum exit_code why_reason_tell(struct why *w);
 
 #endif

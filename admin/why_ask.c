@@ -68,6 +68,7 @@ bool why_ask_of_key(const struct why_ask *ask, struct why_ask *ret_time)
     if (time_take(text, &time, NULL) != STATUS_OK) {
         return false;
     }
+    time.of_key = true;
     *ret_time = time;
     return true;
 }

@@ -21,6 +21,7 @@ struct why_ask {
     utc_us at;               /* INSTANT; else UTC_NONE */
     struct local_time local; /* LOCAL, DATE */
     char key[KEY_MAX_BYTES]; /* KEY */
+    bool of_key;             /* LOCAL, DATE: the nominal one, which a key names */
 };
 
 /* Returns: OK; INVALID (the text says how to write it). */

@@ -126,11 +126,12 @@ static void due_tell(struct why *w, const struct table *t)
     if (strcmp(why_value(t, "cause"), "manual") == 0) {
         return; /* its first step is that it was asked for */
     }
-    why_hop_add(&w->hops, WHY_PLACE_DUE, "due", w->due, "%s in %s, by %s \"%s\" of version %s%s%s",
-                w->local, why_value(t, "time_zone"), why_value(t, "kind"), why_value(t, "rule"),
-                why_value(t, "version"),
-                why_value(t, "recorded_by")[0] != '\0' ? ", written by " : "",
-                why_value(t, "recorded_by"));
+    const char *moved = why_value(t, "moved");
+    why_hop_add(
+        &w->hops, WHY_PLACE_DUE, "due", w->due, "%s%s%s in %s, by %s \"%s\" of version %s%s%s",
+        w->local, moved[0] != '\0' ? ", by its calendar " : "", moved, why_value(t, "time_zone"),
+        why_value(t, "kind"), why_value(t, "rule"), why_value(t, "version"),
+        why_value(t, "recorded_by")[0] != '\0' ? ", written by " : "", why_value(t, "recorded_by"));
 }
 
 enum exit_code why_chain_tell(struct why *w, const struct table *occurrence)

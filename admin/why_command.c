@@ -11,7 +11,8 @@
 #include "schedule_names.h"
 #include "why.h"
 
-#define AROUND_US ((int64_t)26 * 3600 * MICROS_A_SECOND) /* of the ledger, either way */
+#define AROUND_US ((int64_t)26 * 3600 * MICROS_A_SECOND)     /* of the ledger, either way */
+#define NEAR_US   ((int64_t)SECONDS_A_DAY * MICROS_A_SECOND) /* of it that is read surely */
 #define LATEST_US ((int64_t)40 * 366 * SECONDS_A_DAY * MICROS_A_SECOND)
 
 void why_answer(struct why *w, const char *format, ...)
@@ -89,7 +90,15 @@ static enum exit_code occurrence_select(struct why *w, struct table **ret_table)
         " j.attempt, j.max_attempts, j.finished_at, j.error, j.worker, j.queue, v.rule, v.kind,"
         " CASE WHEN j.state = 'running' AND j.lease_until < statement_timestamp() THEN"
         " extract(epoch FROM statement_timestamp() - j.lease_until) END AS lapsed_s,"
-        " v.time_zone, v.recorded_by, o.nominal_local FROM reports.v_occurrence o"
+        " v.time_zone, v.recorded_by, o.nominal_local, CASE WHEN (o.scheduled_for AT TIME ZONE"
+        " v.time_zone)::date <> o.nominal_local::date THEN (SELECT format('%s (nonbusiness %s%s)"
+        " moved from %s to %s', x.calendar, x.nonbusiness, CASE WHEN x.business_day_offset <> 0 "
+        "THEN"
+        " ', business_day_offset ' || x.business_day_offset END, to_char(o.nominal_local, "
+        "'YYYY-MM-DD'),"
+        " to_char(o.scheduled_for AT TIME ZONE v.time_zone, 'YYYY-MM-DD HH24:MI')) FROM"
+        " reports.schedule_version x WHERE x.schedule = o.schedule AND x.version = o.version AND"
+        " x.calendar IS NOT NULL) END AS moved FROM reports.v_occurrence o"
         " LEFT JOIN reports.v_job j ON j.id = o.job_id"
         " LEFT JOIN reports.v_schedule_version v ON v.schedule = o.schedule AND v.version ="
         " o.version WHERE o.schedule = $1 AND o.occurrence_key = $2",
@@ -118,28 +127,34 @@ static enum exit_code occurrence_tell(struct why *w, bool *ret_found)
     return code;
 }
 
-/* Before the schedule was there, a firing can only have been asked for; of the time asked about,
- * or, where none was, the newest. */
+/* Where no version names it, a firing can only have been asked for; of the time asked about, or,
+ * where none was, the newest. */
 static enum exit_code manual_tell(struct why *w, bool *ret_found)
 {
     static const char sql[] =
-        "SELECT occurrence_key FROM reports.v_occurrence WHERE schedule = $1 AND cause = 'manual'"
-        " AND ($2::text IS NULL OR occurrence_key IN ($2, left($2, 10)))"
-        " ORDER BY planned_at DESC LIMIT 1";
+        "SELECT o.occurrence_key FROM reports.v_occurrence o LEFT JOIN reports.v_schedule_version v"
+        " ON v.schedule = o.schedule AND v.version = o.version WHERE o.schedule = $1 AND o.cause IN"
+        " ('manual', 'backfill') AND (coalesce($2, $3) IS NULL OR o.occurrence_key IN ($2,"
+        " left($2, 10)) OR o.cause = 'backfill' AND (o.scheduled_for = $3::timestamptz OR $2 IN"
+        " (left(to_char(o.nominal_local, 'YYYY-MM-DD\"T\"HH24:MI'), length($2)),"
+        " left(to_char(o.scheduled_for AT TIME ZONE v.time_zone, 'YYYY-MM-DD\"T\"HH24:MI'),"
+        " length($2))))) ORDER BY o.planned_at DESC, o.scheduled_for LIMIT 1";
     char text[DATE_TEXT_MAX + 8] = "";
+    const struct why_text at = why_utc(w->asked.at);
     int64_t s = w->asked.local.s;
-    int64_t days = s / SECONDS_A_DAY - (s % SECONDS_A_DAY < 0 ? 1 : 0);
-    if (w->ask.form != WHY_LATEST) {
-        date_format(days, text);
-    }
+    int64_t days = floor_divide(s, SECONDS_A_DAY);
+    date_format(days, text);
     if (w->asked.form == WHY_LOCAL) {
         unsigned minute = (unsigned)((s - days * SECONDS_A_DAY) / 60) % (24 * 60);
         size_t used = strlen(text);
         (void)snprintf(text + used, sizeof text - used, "T%02u:%02u", minute / 60, minute % 60);
     }
-    const char *values[] = {w->ask.schedule, w->ask.form == WHY_LATEST ? NULL : text};
+    bool latest = w->ask.form == WHY_LATEST;
+    bool instant_asked = w->asked.form == WHY_INSTANT;
+    const char *values[] = {w->ask.schedule, latest || instant_asked ? NULL : text,
+                            !latest && instant_asked ? at.text : NULL};
     struct table *t = NULL;
-    enum exit_code code = session_select(w->s, sql, 2, values, &t);
+    enum exit_code code = session_select(w->s, sql, 3, values, &t);
     bool some = code == EXIT_DONE && table_rows(t) > 0;
     if (some) {
         (void)snprintf(w->key, sizeof w->key, "%s", table_cell(t, 0, 0));
@@ -190,17 +205,34 @@ static void around_free(struct around *a)
     free(a->page);
 }
 
-/* The latest firing that is due. */
+/* The latest firing that is due, by the version that was in force then. */
 static bool latest_find(struct why *w)
 {
-    const struct ledger_version *v = why_version_at(w->subject, w->s->now);
-    if (v == NULL || v->ended || v->namer->parsed != STATUS_OK) {
+    const struct ledger_subject *s = w->subject;
+    const struct ledger_version *v = why_version_at(s, w->s->now);
+    struct firing f = {.found = false};
+    int64_t before = w->s->now.us + 1;
+    if (v == NULL || v->ended) {
         return false;
     }
-    struct firing f = rule_last_within(&v->namer->rule, (utc_us){w->s->now.us - LATEST_US},
-                                       (utc_us){w->s->now.us + 1}, v->namer->bounds);
-    w->asked.form = WHY_INSTANT;
-    w->asked.at = f.at;
+    for (size_t i = (size_t)(v - s->versions) + 1; i-- > 0;) {
+        v = &s->versions[i];
+        before = v->end.us < before ? v->end.us : before;
+        if (v->ended || v->namer->parsed != STATUS_OK) {
+            break;
+        }
+        f = rule_last_within(&v->namer->rule, (utc_us){w->s->now.us - LATEST_US}, (utc_us){before},
+                             v->namer->bounds);
+        if (f.found && f.at.us > v->base.us) {
+            break;
+        }
+        /* Of a version further back nothing is known here. */
+        f.found = f.found && i == 0 && v->version > 1;
+    }
+    if (f.found) {
+        w->asked.form = WHY_INSTANT;
+        w->asked.at = f.at;
+    }
     return f.found;
 }
 
@@ -280,6 +312,41 @@ static enum exit_code scope_select(struct why *w)
     return code;
 }
 
+static enum exit_code none_due_tell(struct why *w)
+{
+    const struct ledger_subject *s = w->subject;
+    const struct ledger_version *v = why_version_at(s, w->s->now);
+    struct firing f = {.found = false};
+    if (v != NULL && !v->ended && !v->paused && v->namer->parsed == STATUS_OK) {
+        f = rule_next_within(&v->namer->rule, w->s->now, v->namer->bounds);
+    }
+    why_answer(w, "No firing of it was ever due%s%s; reportctl next %s",
+               f.found ? ", the first is that of " : "", f.found ? why_local(&f).text : "",
+               w->ask.schedule);
+    return EXIT_DONE;
+}
+
+/* The firing may lie far from the time that names it, and so outside of what was read. */
+static enum exit_code story_find(struct why *w, struct around *a, utc_us near)
+{
+    enum exit_code code = EXIT_DONE;
+    why_story_find(w->subject, &w->asked, w->s->now, &w->story);
+    utc_us at = w->story.at;
+    memcpy(w->namesake, w->story.namesake, sizeof w->namesake);
+    w->namesake_at = w->story.namesake_at;
+    if (at.us < near.us - NEAR_US || at.us > near.us + NEAR_US) {
+        w->asked.form = WHY_INSTANT;
+        w->asked.at = at;
+        around_free(a);
+        *a = (struct around){.page = NULL};
+        code = around_read(w, a, at);
+        if (code == EXIT_DONE) {
+            why_story_find(w->subject, &w->asked, w->s->now, &w->story);
+        }
+    }
+    return code;
+}
+
 /* No occurrence was found under a key: what time does it name? */
 static enum exit_code time_tell(struct why *w)
 {
@@ -292,14 +359,15 @@ static enum exit_code time_tell(struct why *w)
     if (code == EXIT_DONE && w->asked.form == WHY_LATEST && !latest_find(w)) {
         code = manual_tell(w, &found);
         if (code == EXIT_DONE && !found) {
-            why_answer(w, "No firing of it was ever due; reportctl next %s", w->ask.schedule);
+            code = none_due_tell(w);
         }
     } else if (code == EXIT_DONE) {
-        why_story_find(w->subject, &w->asked, w->s->now, &w->story);
-        story_take(w);
-        code = occurrence_tell(w, &found);
-        if (code == EXIT_DONE && !found && w->story.kind == WHY_NOT_MADE &&
-            (w->ask.form == WHY_LATEST || w->asked.form != WHY_INSTANT)) {
+        code = story_find(w, &around, near);
+        if (code == EXIT_DONE) {
+            story_take(w);
+            code = occurrence_tell(w, &found);
+        }
+        if (code == EXIT_DONE && !found && !w->story.firing.found && w->story.kind != WHY_SEVERAL) {
             code = manual_tell(w, &found);
         }
         if (code == EXIT_DONE && !found) {
@@ -312,6 +380,10 @@ static enum exit_code time_tell(struct why *w)
     if (code == EXIT_DONE && w->ask.form == WHY_KEY && w->key[0] != '\0' &&
         strcmp(w->key, w->ask.key) != 0) {
         why_add(w, ". The key of this firing is %s", w->key);
+    }
+    if (code == EXIT_DONE && w->namesake[0] != '\0') {
+        why_add(w, ". The firing of this date, %s:%s, is due at %s", w->ask.schedule, w->namesake,
+                why_utc(w->namesake_at).text);
     }
     around_free(&around);
     return code;

@@ -75,8 +75,10 @@ static enum exit_code blocker_tell(struct why *w)
         w->s,
         "SELECT j.occurrence_key AS key, j.state, j.created_at, j.finished_at"
         " FROM reports.v_occurrence o JOIN reports.v_job j ON j.id = o.job_id"
-        " WHERE o.schedule = $1 AND o.occurrence_key >= to_char(($2::timestamptz - interval '8"
-        " days') AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
+        " WHERE o.schedule = $1 AND o.occurrence_key >= to_char(($2::timestamptz - CASE WHEN EXISTS"
+        " (SELECT FROM reports.schedule_version v WHERE v.schedule = $1 AND v.business_day_offset "
+        "> 0)"
+        " THEN interval '400 days' ELSE interval '8 days' END) AT TIME ZONE 'UTC', 'YYYY-MM-DD')"
         " AND j.created_at <= $2::timestamptz + interval '1 minute'"
         " AND coalesce(j.finished_at, 'infinity') >= $2::timestamptz"
         " ORDER BY j.created_at DESC LIMIT 1",
@@ -243,18 +245,51 @@ static enum exit_code waits_tell(struct why *w)
     return leader_tell(w);
 }
 
-static enum exit_code withheld_tell(struct why *w)
+static enum exit_code withheld_select(struct why *w, struct table **ret_table)
 {
     const char *values[] = {w->ask.schedule};
-    struct table *t = NULL;
-    enum exit_code code = session_select(
+    return session_select(
         w->s,
         "SELECT s.paused, s.pause_reason, p.problem, to_char(coalesce(s.paused_since_at,"
         " p.problem_since) AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') AS since,"
         " to_char(s.paused_until AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') AS until"
         " FROM reports.v_schedule s LEFT JOIN reports.schedule_progress p ON p.schedule = s.name"
         " WHERE s.name = $1",
-        1, values, &t);
+        1, values, ret_table);
+}
+
+/* What is to come under a pause or a problem is not promised. */
+static enum exit_code not_yet_tell(struct why *w)
+{
+    const struct ledger_version *v = w->story.version;
+    struct table *t = NULL;
+    utc_us until;
+    why_answer(w, "It is not due yet");
+    if (!v->paused && !(w->subject->has_problem && v->version == w->subject->version)) {
+        return EXIT_DONE;
+    }
+    enum exit_code code = withheld_select(w, &t);
+    if (code == EXIT_DONE && why_value(t, "problem")[0] != '\0') {
+        why_add(w, ", and will not be run unless the problem of the schedule is mended before: %s",
+                why_value(t, "problem"));
+    } else if (code == EXIT_DONE) {
+        bool ends = rfc3339_parse(why_value(t, "until"), &until, NULL) == STATUS_OK;
+        why_add(w, ", and will %s: it has been paused since %s%s%s%s%s%s",
+                ends && until.us <= w->story.at.us
+                    ? "be run, since the schedule goes on before"
+                    : "not be run unless the schedule is resumed before",
+                why_value(t, "since"), ends ? " until " : "", why_value(t, "until"),
+                why_value(t, "pause_reason")[0] != '\0' ? " (" : "", why_value(t, "pause_reason"),
+                why_value(t, "pause_reason")[0] != '\0' ? ")" : "");
+    }
+    table_free(t);
+    return code;
+}
+
+static enum exit_code withheld_tell(struct why *w)
+{
+    struct table *t = NULL;
+    enum exit_code code = withheld_select(w, &t);
     if (code == EXIT_DONE && why_value(t, "problem")[0] != '\0') {
         why_answer(
             w,
@@ -303,10 +338,13 @@ static enum exit_code not_made_tell(struct why *w)
     return code;
 }
 
-static void unnamed_tell(struct why *w)
+static enum exit_code unnamed_tell(struct why *w)
 {
     const struct why_story *y = &w->story;
-    if (y->clock == LOCAL_GAP) {
+    enum exit_code code = EXIT_DONE;
+    if (y->kind != WHY_NOT_NAMED) {
+        code = why_day_tell(w);
+    } else if (y->clock == LOCAL_GAP) {
         why_answer(w,
                    "The clock of %s jumps over this time, so it does not exist, and the rule does "
                    "not make up for it",
@@ -326,6 +364,7 @@ static void unnamed_tell(struct why *w)
         why_add(w, ". Version %" PRId32 " names it, and is in force %s", y->other->version,
                 y->other->version < y->version->version ? "before only" : "since later only");
     }
+    return code;
 }
 
 enum exit_code why_reason_tell(struct why *w)
@@ -343,8 +382,7 @@ enum exit_code why_reason_tell(struct why *w)
                    w->ask.schedule);
         return around_tell(w, y->at, w->s->now);
     case WHY_NOT_YET:
-        why_answer(w, "It is not due yet");
-        return EXIT_DONE;
+        return not_yet_tell(w);
     case WHY_IN_GAP:
         return gap_tell(w);
     case WHY_WAITS:
@@ -352,8 +390,10 @@ enum exit_code why_reason_tell(struct why *w)
     case WHY_WITHHELD:
         return withheld_tell(w);
     case WHY_NOT_NAMED:
-        unnamed_tell(w);
-        return EXIT_DONE;
+    case WHY_SKIPPED:
+    case WHY_UNKNOWN_DAY:
+    case WHY_JOINED:
+        return unnamed_tell(w);
     case WHY_BEFORE_START:
         why_answer(w, "It lies before the schedule's starts_at, %s",
                    why_utc(y->version->namer->bounds.starts_at).text);

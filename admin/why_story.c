@@ -1,5 +1,6 @@
 #include "why_story.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define AROUND_US                                                                                  \
@@ -36,35 +37,66 @@ const struct ledger_version *why_version_at(const struct ledger_subject *s, utc_
     return found;
 }
 
-/* The firing whose nominal time is the asked one, from an instant on. */
-static struct firing nominal_find(const struct ledger_version *v, struct local_time local,
-                                  utc_us near)
+/* How far from its nominal time a firing may run: a roll, and each day of an offset, passes over
+ * one closure at most. */
+static int64_t reach_us(const struct rule *r)
 {
-    struct firing f = next_of(v, near.us - AROUND_US);
-    for (int i = 0; i < LOOK_MAX && f.found && f.at.us <= near.us + AROUND_US; i++) {
-        if (f.nominal.s == local.s) {
-            return f;
-        }
-        f = next_of(v, f.at.us);
+    if (!rule_moves_dates(r)) {
+        return 0;
     }
-    return (struct firing){.found = false};
+    int64_t closed = calendar_longest_closed(r->calendar) + 1;
+    return closed * (1 + llabs(r->business_day_offset)) * SECONDS_A_DAY * MICROS_A_SECOND;
 }
 
-/* The first firing on a local date. */
-static struct firing date_find(const struct ledger_version *v, struct local_time date, utc_us near,
-                               int64_t *ret_count)
+/* What the zone's clock shows when it runs, without the delay. */
+static int64_t clock_of(const struct rule *r, const struct firing *f)
 {
+    return floor_divide(f->at.us - r->jitter_us, MICROS_A_SECOND) + f->offset_s;
+}
+
+/* The first firing at a local time, or on its date: that runs then (`runs`) or has it as its
+ * nominal one. */
+static struct firing local_find(const struct ledger_version *v, const struct why_ask *ask,
+                                utc_us near, bool runs, int64_t *ret_count)
+{
+    const struct rule *r = &v->namer->rule;
+    int64_t unit = ask->form == WHY_DATE ? SECONDS_A_DAY : 1;
+    int64_t wanted = floor_divide(ask->local.s, unit);
+    int64_t reach = runs ? 0 : reach_us(r);
     struct firing first = {.found = false};
-    struct firing f = next_of(v, near.us - AROUND_US);
+    struct firing f = next_of(v, near.us - AROUND_US - reach);
     *ret_count = 0;
-    for (int i = 0; i < LOOK_MAX && f.found && f.at.us <= near.us + 2 * AROUND_US; i++) {
-        if (floor_divide(f.nominal.s, SECONDS_A_DAY) == floor_divide(date.s, SECONDS_A_DAY)) {
+    for (int i = 0; i < LOOK_MAX && f.found && f.at.us <= near.us + 2 * AROUND_US + reach; i++) {
+        if (floor_divide(runs ? clock_of(r, &f) : f.nominal.s, unit) == wanted) {
             first = *ret_count == 0 ? f : first;
             ++*ret_count;
         }
         f = next_of(v, f.at.us);
     }
     return first;
+}
+
+/* Of a rule whose dates move one date may mean two firings: what runs then is meant, and the other
+ * is named. */
+static struct firing moved_find(const struct ledger_version *v, const struct why_ask *ask,
+                                struct why_story *w)
+{
+    int64_t count = 0;
+    struct firing nominal = local_find(v, ask, w->at, false, &count);
+    if (ask->of_key) {
+        w->on_date = count;
+        return nominal;
+    }
+    struct firing f = local_find(v, ask, w->at, true, &w->on_date);
+    if (!f.found) {
+        w->on_date = count;
+        return nominal;
+    }
+    if (nominal.found && nominal.at.us != f.at.us) {
+        key_format(v->form, &nominal, w->namesake);
+        w->namesake_at = nominal.at;
+    }
+    return f;
 }
 
 static const struct zone *zone_of(const struct ledger_subject *s, utc_us near)
@@ -113,16 +145,48 @@ static struct firing asked_firing(const struct ledger_version *v, const struct w
         }
         break;
     case WHY_LOCAL:
-        f = nominal_find(v, ask->local, w->at);
-        break;
     case WHY_DATE:
-        f = date_find(v, ask->local, w->at, &w->on_date);
+        f = rule_moves_dates(&v->namer->rule) ? moved_find(v, ask, w)
+                                              : local_find(v, ask, w->at, false, &w->on_date);
+        w->on_date = ask->form == WHY_DATE ? w->on_date : 0;
         break;
     }
     return f;
 }
 
-/* Not named: what lies nearest, and whether start or end kept it away. */
+/* Would it fire without the calendar? Then what the calendar has done to its date. */
+static bool calendar_explain(const struct ledger_version *v, const struct why_ask *ask,
+                             struct why_story *w)
+{
+    const struct rule *r = &v->namer->rule;
+    struct ledger_version plain = *v;
+    struct calendar_answer answer = {.skipped = false};
+    if (r->calendar == NULL) {
+        return false;
+    }
+    plain.namer = &plain;
+    plain.parsed = STATUS_OK;
+    plain.rule = *r;
+    plain.rule.calendar = NULL;
+    plain.rule.nonbusiness = ROLL_RUN;
+    plain.rule.business_day_offset = 0;
+    plain.bounds = v->namer->bounds;
+    struct why_story bare = *w;
+    struct firing f = asked_firing(&plain, ask, &bare);
+    if (!f.found) {
+        return false;
+    }
+    w->date = floor_divide(f.nominal.s, SECONDS_A_DAY);
+    enum status s = calendar_roll(r->calendar, r->nonbusiness, w->date, &answer, NULL);
+    if (s == STATUS_OK && !answer.skipped && r->business_day_offset != 0) {
+        s = calendar_add(r->calendar, answer.day, r->business_day_offset, &answer, NULL);
+    }
+    w->to_date = answer.day;
+    w->kind = s != STATUS_OK ? WHY_UNKNOWN_DAY : answer.skipped ? WHY_SKIPPED : WHY_JOINED;
+    return w->kind != WHY_JOINED || rule_moves_dates(r);
+}
+
+/* Not named: what lies nearest, and whether start, end or calendar kept it away. */
 static void unnamed_explain(const struct ledger_subject *s, const struct ledger_version *v,
                             const struct why_ask *ask, struct why_story *w)
 {
@@ -143,6 +207,9 @@ static void unnamed_explain(const struct ledger_subject *s, const struct ledger_
         w->at = f.at;
         key_format(v->form, &f, w->key);
         return;
+    }
+    if (!calendar_explain(v, ask, w)) {
+        w->kind = WHY_NOT_NAMED;
     }
     w->after = next_of(v, w->at.us - 1);
     w->before = rule_last_within(&v->namer->rule, (utc_us){w->at.us - 400 * AROUND_US},
@@ -264,14 +331,32 @@ bool why_period_find(const struct ledger_subject *s, const char *key, utc_us *re
     return false;
 }
 
+/* Nothing was in force then. What was written on that day counts, and what a calendar moves behind
+ * that. */
+static const struct ledger_version *
+later_version(const struct ledger_subject *s, const struct why_ask *ask, const struct why_story *w)
+{
+    const struct ledger_version *found =
+        ask->form == WHY_DATE ? why_version_at(s, (utc_us){w->at.us + AROUND_US}) : NULL;
+    for (size_t i = 0; i < s->version_count && found == NULL; i++) {
+        const struct ledger_version *v = &s->versions[i];
+        struct why_story bare = *w;
+        if (names(v) && rule_moves_dates(&v->namer->rule)) {
+            struct firing f = asked_firing(v, ask, &bare);
+            found = f.found ? why_version_at(s, f.at) : NULL;
+        }
+    }
+    return found;
+}
+
 void why_story_find(const struct ledger_subject *s, const struct why_ask *ask, utc_us now,
                     struct why_story *ret)
 {
     struct why_story w = {.kind = WHY_NOT_MADE, .twin = UTC_NONE};
     w.at = instant_of(s, ask, &w);
     w.version = why_version_at(s, w.at);
-    if (ask->form == WHY_DATE && w.version == NULL) {
-        w.version = why_version_at(s, (utc_us){w.at.us + AROUND_US}); /* made on that day */
+    if (w.version == NULL) {
+        w.version = later_version(s, ask, &w);
     }
     version_explain(s, w.version, ask, now, &w);
     /* The firing of that date or time may lie on the other side of an edit. */

@@ -12,6 +12,9 @@ enum why_kind {
     WHY_WAITS,        /* due, and the leader has not come to it */
     WHY_LOST,         /* due and dealt with, and nothing tells of it */
     WHY_NOT_NAMED,    /* the rule does not name the time */
+    WHY_SKIPPED,      /* the rule names it, and its date is no business day: nonbusiness is skip */
+    WHY_UNKNOWN_DAY,  /* the rule names it, and its calendar does not know the days */
+    WHY_JOINED,       /* the rule names it, and its date comes to that of another, which fires */
     WHY_BEFORE_START, /* starts_at */
     WHY_AFTER_END,    /* ends_at */
     WHY_NOT_MADE,     /* the schedule was not there yet */
@@ -29,10 +32,14 @@ struct why_story {
     char key[KEY_MAX_BYTES];
     utc_us at;                    /* the firing's, or the one that was asked about */
     const struct ledger_gap *gap; /* IN_GAP */
-    struct firing before, after;  /* NOT_NAMED, SEVERAL: the nearest */
-    enum local_kind clock;        /* what the asked local time was to the zone's clock */
-    utc_us twin;                  /* OVERLAP: the other instant */
-    int64_t on_date;              /* SEVERAL: how many */
+    struct firing before, after;  /* NOT_NAMED, SEVERAL, SKIPPED ...: the nearest */
+    int64_t date, to_date;        /* SKIPPED ...: the nominal day; JOINED: the day it comes to */
+    char
+        namesake[KEY_MAX_BYTES]; /* another firing, whose nominal time is the asked one; "": none */
+    utc_us namesake_at;
+    enum local_kind clock; /* what the asked local time was to the zone's clock */
+    utc_us twin;           /* OVERLAP: the other instant */
+    int64_t on_date;       /* SEVERAL: how many */
 };
 
 /* The version that planned, or plans, what is due at an instant; NULL: before the first. */
@@ -43,7 +50,9 @@ const struct ledger_version *why_version_at(const struct ledger_subject *s, utc_
  */
 bool why_period_find(const struct ledger_subject *s, const char *key, utc_us *ret_at);
 
-/* Reigns must have been found. `ask` is INSTANT, LOCAL or DATE. */
+/* Reigns must have been found. `ask` is INSTANT, LOCAL or DATE. Where a calendar moves firings, a
+ * time or date means what runs then, or else what has it as its nominal one; that of a key means
+ * only the latter. */
 void why_story_find(const struct ledger_subject *s, const struct why_ask *ask, utc_us now,
                     struct why_story *ret);
 

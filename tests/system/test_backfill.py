@@ -52,8 +52,9 @@ def test_what_is_shown_first_is_made_once_and_what_is_there_is_skipped(ctl):
     span = ("daily", "--from", "2025-03-29", "--to", "2025-04-01")
     assert shown(ctl, *span) == [("2025-03-29", "make"), ("2025-03-30", "make"), ("2025-03-31", "there"), ("2025-04-01", "make")]
     assert len(firings(ctl, "daily", "2025-03-29", "2025-04-01")) == 1, "a dry run makes nothing"
-    asked = ("backfill", *span, "--request-id", str(uuid.uuid4()))
-    assert ctl.ok(*asked) == 'backfill of "daily": 3 made, 1 there already (2025-03-31)\n'
+    its_id = str(uuid.uuid4())
+    asked = ("backfill", *span, "--request-id", its_id)
+    assert ctl.ok(*asked) == f'backfill of "daily": 3 made, 1 there already (2025-03-31); request {its_id}\n'
     assert ctl.json(*asked)["answer"] == 'backfill of "daily": 3 made, 1 there already (2025-03-31)', "the id gets the first answer"
     assert [key for key, becomes in shown(ctl, *span) if becomes != "there"] == []
     made = [f for f in firings(ctl, "daily", "2025-03-29", "2025-04-01") if f[4] == "backfill"]
@@ -65,7 +66,7 @@ def test_what_is_shown_first_is_made_once_and_what_is_there_is_skipped(ctl):
 
 def test_both_passes_of_an_overlap_have_their_own_keys(ctl):
     expected = ["2025-10-26T02:00+02:00", "2025-10-26T02:30+02:00", "2025-10-26T02:00+01:00", "2025-10-26T02:30+01:00"]
-    assert ctl.ok("backfill", "both", "--from", "2025-10-26T02", "--to", "2025-10-26T02") == 'backfill of "both": 4 made\n'
+    assert ctl.ok("backfill", "both", "--from", "2025-10-26T02", "--to", "2025-10-26T02").startswith('backfill of "both": 4 made; request ')
     assert [f[0] for f in firings(ctl, "both", "2025-10-26T02", "2025-10-26T02")] == expected
 
 
@@ -87,7 +88,7 @@ def test_firings_that_a_calendar_moves_are_found_by_the_key_of_their_date(ctl):
 
 def test_what_is_open_of_it_is_cancelled(ctl):
     request = str(uuid.uuid4())
-    assert ctl.ok("backfill", "daily", "--from", "2024-01-01", "--to", "2024-01", "--request-id", request) == 'backfill of "daily": 31 made\n'
+    assert ctl.ok("backfill", "daily", "--from", "2024-01-01", "--to", "2024-01", "--request-id", request) == f'backfill of "daily": 31 made; request {request}\n'
     assert "31 job(s) cancelled" in ctl.ok("backfill", "daily", "--cancel", request)
     assert ctl.db.execute("""SELECT count(*) FROM reports.job WHERE schedule = 'daily' AND occurrence_key LIKE '2024-01%%'
                                 AND state = 'cancelled'""").fetchone() == (31,)
@@ -96,8 +97,10 @@ def test_what_is_open_of_it_is_cancelled(ctl):
 
 
 def test_what_cannot_be_asked_is_refused_with_the_way_out(ctl):
-    assert "--beside" in ctl.refused(2, "backfill", "alone", "--from", "2024-01-01", "--to", "2024-01-02")
-    assert ctl.ok("backfill", "alone", "--from", "2024-01-01", "--to", "2024-01-02", "--beside") == 'backfill of "alone": 2 made\n'
+    for dry in ((), ("--dry-run",)):
+        assert "--beside" in ctl.refused(2, "backfill", "alone", "--from", "2024-01-01", "--to", "2024-01-02", *dry)
+    assert shown(ctl, "alone", "--from", "2024-01-01", "--to", "2024-01-01", "--beside") == [("2024-01-01", "make")]
+    assert ctl.ok("backfill", "alone", "--from", "2024-01-01", "--to", "2024-01-02", "--beside").startswith('backfill of "alone": 2 made; request ')
     assert "more than 1000 firings; ask for them in parts, the first one --to 2024-01-21T19:30" in ctl.refused(
         2, "backfill", "both", "--from", "2024-01-01", "--to", "2024-02-01")
     assert "needs --from KEY and --to KEY" in ctl.refused(2, "backfill", "daily", "--from", "2024-01-01")
@@ -119,6 +122,11 @@ def test_a_worker_makes_its_reports_and_makes_one_again_as_the_next_revision(ctl
     assert (page["job"]["revision"], page["job"]["cause"], page["job"]["business_date"]) == (2, "backfill", "2024-05-02")
     assert [(a["attempt"], a["superseded"]) for a in page["artifacts"]] == [(1, True), (2, False)]
     assert len({a["path"] for a in page["artifacts"]}) == 2, "the file that was there is kept"
+    steps = [(s["step"], s["what"]) for s in ctl.json("why", "sales:2024-05-02")["steps"]]
+    again = [i for i, (step, _) in enumerate(steps) if step == "asked again"]
+    assert "asked to run it again (refused: job sales:2024-05-02 is succeeded" in steps[again[0]][1], steps
+    assert steps[again[1]][1].endswith(" asked to run it again") and len(again) == 2, steps
+    assert again[1] < [what for _, what in steps].index("attempt 2, by worker w"), steps
 
 
 def test_the_ledger_with_it_is_whole(ctl):

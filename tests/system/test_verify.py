@@ -34,6 +34,12 @@ DEFINITIONS = """
     INSERT INTO reports.schedule (name, report, kind, rule, starts_at, ends_at) VALUES
         ('starts-later', 'nothing', 'cron', '0 6 * * *', '2999-01-01', NULL),
         ('has-ended', 'nothing', 'cron', '0 6 * * *', NULL, '2001-01-01');
+    INSERT INTO reports.calendar (name) VALUES ('works');
+    INSERT INTO reports.calendar_day (calendar, day, description) VALUES ('works', '2199-04-10', 'outing');
+    INSERT INTO reports.schedule (name, report, kind, rule, misfire, calendar, nonbusiness, business_day_offset, paused) VALUES
+        ('a-week-later', 'nothing', 'cron', '0 6 * * *', 'run_all', 'works', 'skip', 5, false),
+        ('works-only', 'nothing', 'cron', '0 6 * * *', NULL, 'works', 'skip', 0, false),
+        ('is-paused', 'nothing', 'cron', '0 6 * * *', NULL, NULL, 'run', 0, true);
     UPDATE reports.schedule_version SET effective_from = now() - CASE schedule WHEN 'follows-the-clock' THEN interval '400 days' ELSE interval '3 days' END
      WHERE schedule <> 'unserved'"""
 
@@ -96,7 +102,7 @@ def test_what_daemons_did_is_proved_and_what_is_tampered_with_is_named(told):
                      role=told.reader)
     assert page["findings"] == []
     summary = page["summary"]
-    assert summary["verdict"] == "proved" and summary["schedules"] == 10, summary
+    assert summary["verdict"] == "proved" and summary["schedules"] == 13, summary
     assert summary["firings_due"] > 300 * 48
     assert summary["firings_due"] == summary["have_occurrence"] + summary["in_gaps"] + summary["not_yet"], summary
     assert "Nothing was found." in told.ok("verify")
@@ -169,6 +175,32 @@ def test_why_a_firing_was_run_tells_each_step(told):
     assert "no_such_table" in steps["failed"] and steps["job"] == "failed, after 1 attempt(s)"
 
 
+def test_why_a_firing_that_a_calendar_moved_is_found_however_it_is_asked_about(told):
+    key, at = told.db.execute("SELECT occurrence_key, scheduled_for FROM reports.occurrence WHERE schedule = 'a-week-later'"
+                              " ORDER BY scheduled_for LIMIT 1").fetchone()
+    at = at.astimezone(UTC)
+    assert (at.date() - datetime.date.fromisoformat(key)).days == 7
+    facts, steps = told.why(f"a-week-later:{key}")
+    assert facts["answer"].startswith("It was run") and f"by its calendar works (nonbusiness skip, business_day_offset 5) moved from {key} to " \
+        f"{at.date()} 06:00" in steps["due"]
+    for subject in (f"a-week-later@{at.strftime('%Y-%m-%dT%H:%M:%SZ')}", f"a-week-later@{at.strftime('%Y-%m-%dT%H:%M')}", f"a-week-later@{at.date()}"):
+        page, _ = told.why(subject)
+        assert (page["key"], page["answer"].split(". The firing of this date, a-week-later:")[0]) == (key, facts["answer"]), subject
+        assert f"a-week-later:{at.date()}, is due at " in page["answer"] or subject.endswith("Z")
+    assert told.why(f"a-week-later:{at.date()}")[0]["key"] == str(at.date())
+
+
+def test_why_of_what_was_made_before_the_schedule_was_there_or_is_to_come_is_told(told):
+    day = str(today(6, 9, "Europe/Berlin").date())
+    assert told.answer(f"sales-daily@{day}").startswith("The schedule was not there yet")
+    told.ok("backfill", "sales-daily", "--from", day, "--to", day)
+    for subject in (f"sales-daily@{day}", f"sales-daily@{day}T06:00", f"sales-daily@{today(6, 9, 'Europe/Berlin').isoformat()}"):
+        facts, _ = told.why(subject)
+        assert facts["key"] == day and "a backfill that an operator asked for made it" in facts["answer"], subject
+    told.db.execute("INSERT INTO reports.schedule (name, report, kind, rule, time_zone) VALUES ('fresh', 'nothing', 'cron', '0 6 29 2 *', 'UTC')")
+    assert told.answer("fresh").startswith("No firing of it was ever due, the first is that of 20")
+
+
 def test_why_nothing_exists_names_the_reason(told):
     hour = today(0).replace(hour=datetime.datetime.now(UTC).hour)
     ago = lambda hours: (hour - datetime.timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M")  # noqa: E731
@@ -182,6 +214,10 @@ def test_why_nothing_exists_names_the_reason(told):
             f"starts-later@{today(6).strftime('%Y-%m-%dT%H:%M')}": "It lies before the schedule's starts_at, 2999-01-01T00:00:00Z",
             f"has-ended@{today(6).strftime('%Y-%m-%dT%H:%M')}": "It lies at or after the schedule's ends_at, 2001-01-01T00:00:00Z",
             "sales-daily@2999-04-12": "It is not due yet",
+        "is-paused@2999-04-12": "It is not due yet, and will not be run unless the schedule is resumed before: it has been paused since ",
+        "works-only@2199-04-10": "The rule of version 1 names it, and calendar works takes it away: 2199-04-10, a Wednesday, is no business day,"
+                                 " but a holiday of works (outing) (nonbusiness skip)",
+        "works-only@2199-04-13": "The rule of version 1 names it, and calendar works takes it away: 2199-04-13, a Saturday, is no business day (",
             f"skips-hourly@{ago(2)[:-2]}17": "The rule of version 1 does not name this time; the nearest before is ",
             f"follows-the-clock@{ago(48)[:10]}": "The schedule fires 48 times on that date, first at ",
     }.items():

@@ -234,6 +234,17 @@ static void test_a_rule_that_this_host_cannot_read_is_unchecked(void **state)
     assert_string_equal(check(y), "(unchecked)  1; ");
 }
 
+static void test_versions_whose_calendar_has_changed_are_told_once(void **state)
+{
+    (void)state;
+    struct ledger_story *y = story();
+    y->versions[1] = version(2, "0 6 * * *", "2030-01-03T12:00:00Z");
+    y->versions[2] = version(3, "0 6 * * *", "2030-01-10T07:00:00Z");
+    y->subject.version_count = 3;
+    y->versions[0].parsed = y->versions[1].parsed = STATUS_CONFLICT;
+    assert_string_equal(check(y), "(calendar)  1; ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +256,7 @@ int main(void)
         cmocka_unit_test(test_a_pause_that_is_over_is_in_a_gap_and_one_in_force_is_not_yet),
         cmocka_unit_test(test_what_the_leader_has_not_come_to_is_not_yet_then_overdue),
         cmocka_unit_test(test_a_rule_that_this_host_cannot_read_is_unchecked),
+        cmocka_unit_test(test_versions_whose_calendar_has_changed_are_told_once),
     };
     return cmocka_run_group_tests(tests, fixture_zones_open, fixture_zones_close);
 }

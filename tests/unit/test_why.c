@@ -209,6 +209,129 @@ static void test_start_end_pause_problem_and_deletion_are_told(void **state)
     assert_int_equal(story(&s, "daily@2026-02-05", now).kind, WHY_WITHHELD);
 }
 
+/* Monday to Friday; Thursday the 4th of June is a holiday. */
+static struct calendar *works(void)
+{
+    static const struct calendar_weekend weekend = {CALENDAR_ALWAYS, 1u << 0 | 1u << 6};
+    int64_t day = 0;
+    assert_int_equal(date_parse("2026-06-04", &day, NULL), STATUS_OK);
+    struct calendar_special holiday = {day, false};
+    struct calendar_rules rules = {.weekends = &weekend,
+                                   .weekend_count = 1,
+                                   .days = &holiday,
+                                   .day_count = 1,
+                                   .valid_from = CALENDAR_ALWAYS,
+                                   .valid_through = CALENDAR_FOREVER};
+    struct calendar *c = NULL;
+    assert_int_equal(calendar_new(&rules, &c, NULL), STATUS_OK);
+    return c;
+}
+
+static struct ledger_version moved_version(const char *rule, const struct calendar *c,
+                                           enum roll_convention nonbusiness, int32_t offset)
+{
+    struct ledger_version v = version(1, rule, "2026-06-01T00:00:00Z");
+    struct rule_source source = {.kind = "cron",
+                                 .text = rule,
+                                 .zone = "Europe/Berlin",
+                                 .anchor = UTC_NONE,
+                                 .calendar = c,
+                                 .nonbusiness = nonbusiness,
+                                 .business_day_offset = offset};
+    assert_int_equal(rule_parse(&source, zones, &v.rule, NULL), STATUS_OK);
+    return v;
+}
+
+static struct why_story key_story(const struct ledger_subject *s, const char *text, const char *now)
+{
+    struct why_ask key = ask(text);
+    struct why_ask time;
+    struct why_story w;
+    assert_true(why_ask_of_key(&key, &time));
+    why_story_find(s, &time, utc(now), &w);
+    return w;
+}
+
+static void test_a_moved_firing_is_found_by_its_instant_its_key_and_its_nominal_date(void **state)
+{
+    (void)state;
+    struct calendar *c = works();
+    /* Sunday the 28th of June comes to Friday the 26th. */
+    struct ledger_version v[] = {moved_version("0 18 28 * *", c, ROLL_PRECEDING, 0)};
+    struct ledger_subject s = subject(v, 1, NULL);
+    const char *now = "2026-06-20T00:00:00Z";
+    static const char *const same[] = {"m@2026-06-26T18:00", "m@2026-06-26",
+                                       "m@2026-06-26T16:00:00Z", "m@2026-06-28",
+                                       "m@2026-06-28T18:00"};
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
+        struct why_story w = story(&s, same[i], now);
+        assert_int_equal(w.kind, WHY_NOT_YET);
+        assert_string_equal(w.key, "2026-06-28");
+        assert_int_equal(w.at.us, utc("2026-06-26T16:00:00Z").us);
+        assert_string_equal(w.namesake, "");
+    }
+    assert_string_equal(key_story(&s, "m:2026-06-28", now).key, "2026-06-28");
+    assert_int_equal(key_story(&s, "m:2026-06-26", now).kind, WHY_NOT_NAMED);
+    calendar_free(c);
+}
+
+static void test_a_date_means_what_runs_then_and_a_key_what_is_about_it(void **state)
+{
+    (void)state;
+    struct calendar *c = works();
+    struct ledger_version v[] = {moved_version("39 23 * * *", c, ROLL_SKIP, 1)};
+    struct ledger_subject s = subject(v, 1, NULL);
+    const char *now = "2026-06-05T00:00:00Z";
+    struct why_story w = story(&s, "m@2026-06-08", now); /* a Monday */
+    assert_string_equal(w.key, "2026-06-05");
+    assert_string_equal(w.namesake, "2026-06-08");
+    assert_int_equal(w.namesake_at.us, utc("2026-06-09T21:39:00Z").us);
+    w = key_story(&s, "m:2026-06-08", now);
+    assert_string_equal(w.key, "2026-06-08");
+    assert_int_equal(w.at.us, utc("2026-06-09T21:39:00Z").us);
+    /* Offsets add up, over a year if need be. */
+    v[0] = moved_version("0 6 1 7 *", c, ROLL_FOLLOWING, 31);
+    s = subject(v, 1, NULL);
+    assert_int_equal(key_story(&s, "m:2026-07-01", now).at.us, utc("2026-08-13T04:00:00Z").us);
+    calendar_free(c);
+}
+
+static void test_a_moved_date_before_the_schedule_has_its_firing_behind(void **state)
+{
+    (void)state;
+    struct calendar *c = works();
+    struct ledger_version v[] = {moved_version("0 6 30 5 *", c, ROLL_FOLLOWING, 0)};
+    struct ledger_subject s = subject(v, 1, NULL); /* written on Monday the 1st of June */
+    struct why_story w = key_story(&s, "m:2026-05-30", "2026-06-01T00:00:00Z");
+    assert_int_equal(w.kind, WHY_NOT_YET);
+    assert_int_equal(w.at.us, utc("2026-06-01T04:00:00Z").us);
+    assert_int_equal(story(&s, "m@2026-05-20", "2026-06-01T00:00:00Z").kind, WHY_NOT_MADE);
+    calendar_free(c);
+}
+
+static void test_a_day_that_the_calendar_takes_away_is_told(void **state)
+{
+    (void)state;
+    struct calendar *c = works();
+    struct ledger_version v[] = {moved_version("0 6 * * *", c, ROLL_SKIP, 0)};
+    struct ledger_subject s = subject(v, 1, NULL);
+    const char *now = "2026-06-20T00:00:00Z";
+    static const char *const skipped[] = {"m@2026-06-04", "m@2026-06-04T06:00",
+                                          "m@2026-06-04T04:00:00Z", "m@2026-06-07"};
+    for (size_t i = 0; i < sizeof skipped / sizeof skipped[0]; i++) {
+        assert_int_equal(story(&s, skipped[i], now).kind, WHY_SKIPPED);
+    }
+    assert_int_equal(story(&s, "m@2026-06-04T07:00", now).kind, WHY_NOT_NAMED);
+    assert_int_equal(story(&s, "m@2026-06-05", now).kind, WHY_WAITS);
+    /* Saturday and Sunday come to Monday, which fires under its own key. */
+    v[0] = moved_version("0 6 * * *", c, ROLL_FOLLOWING, 0);
+    s = subject(v, 1, NULL);
+    struct why_story w = story(&s, "m@2026-06-06", now);
+    assert_int_equal(w.kind, WHY_JOINED);
+    assert_int_equal(w.to_date - w.date, 2);
+    calendar_free(c);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -231,6 +354,10 @@ int main(void)
         cmocka_unit_test(test_a_time_that_the_rule_does_not_name_has_neighbours),
         cmocka_unit_test(test_the_clock_changes_are_told),
         cmocka_unit_test(test_start_end_pause_problem_and_deletion_are_told),
+        cmocka_unit_test(test_a_moved_firing_is_found_by_its_instant_its_key_and_its_nominal_date),
+        cmocka_unit_test(test_a_date_means_what_runs_then_and_a_key_what_is_about_it),
+        cmocka_unit_test(test_a_moved_date_before_the_schedule_has_its_firing_behind),
+        cmocka_unit_test(test_a_day_that_the_calendar_takes_away_is_told),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
