@@ -2,7 +2,6 @@
 
 import argparse
 import datetime
-import hashlib
 import os
 import pathlib
 import signal
@@ -13,6 +12,7 @@ import time
 import psycopg
 import psycopg.rows
 
+import artifacts
 import oracle
 import packages
 
@@ -35,7 +35,7 @@ def reportctl(*words, check=True):
 
 def conninfo(role):
     return (f"host=127.0.0.1 port={os.environ['RS_PG_PORT']} "
-            f"dbname={os.environ['RS_PG_DATABASE']} user={role}")
+            f"dbname={os.environ['RS_PG_DATABASE']} user={role} sslmode=disable")
 
 
 def scheduler_config(name):
@@ -64,7 +64,7 @@ queues = ["default"];
 slots = 4;
 keeper = "{BUILD / 'report-keeper'}";
 artifact_stores = ( {{ name = "local"; directory = "{STACK / 'artifacts'}"; }} );
-data_sources = ( {{ name = "warehouse"; conninfo = "{os.environ['RS_WAREHOUSE']}"; }} );
+data_sources = ( {{ name = "warehouse"; conninfo = "{os.environ['RS_WAREHOUSE']} sslmode=disable"; }} );
 programs = (
   {{ name = "host-facts"; arguments = ["/bin/uname", "-a"]; }},
   {{ name = "context-echo"; arguments = ["/bin/cat"]; }}
@@ -190,16 +190,6 @@ def load_expected(db, until):
                 copy.write_row((schedule["name"], at))
 
 
-def load_files(db):
-    db.execute("CREATE TEMP TABLE file (path text PRIMARY KEY, size_bytes bigint, sha256 bytea)")
-    root = STACK / "artifacts"
-    with db.cursor() as cursor, cursor.copy("COPY file FROM STDIN") as copy:
-        for path in root.rglob("*"):
-            if path.is_file():
-                content = path.read_bytes()
-                copy.write_row((str(path.relative_to(root)), len(content), hashlib.sha256(content).digest()))
-
-
 def prove(db):
     say("the proof: due firings by an independent count, files hashed again, compared in SQL")
     until = database_now(db) - datetime.timedelta(milliseconds=1)
@@ -209,18 +199,20 @@ def prove(db):
         db, """SELECT NOT EXISTS (SELECT FROM reports.job j JOIN reports.occurrence o ON o.job_id = j.id
                 WHERE o.scheduled_for <= %s AND j.state NOT IN ('succeeded', 'failed', 'cancelled'))""", until))
     load_expected(db, until)
-    load_files(db)
+    artifacts.load_artifacts(db, STACK / "artifacts")
     good = True
     for what, n, must_be in db.execute((HERE / "proof.sql").read_text()).fetchall():
         fine = must_be == "shown" and n > 0 or must_be == "0" and n == 0
         good = good and fine
         print(f"   {'ok  ' if fine else 'FAIL'} {n:6}  {what}")
+    for path, why in artifacts.wrong_files(db):
+        print(f"               {path} {why}")
     return good
 
 
 def next_steps(daemons):
     print(f"""
-   Everything is left running. Try:
+   Everything is left running ({STACK}: logs, and a configuration file for each daemon). Try:
      eval "$(RS_STACK={os.environ['RS_STACK']} {ROOT}/dev/stack env)"
      export REPORTCTL_DATABASE="$RS_PG_SUPER" PATH="{BUILD}:$PATH"
      reportctl status
@@ -228,8 +220,9 @@ def next_steps(daemons):
      reportctl occurrences totals
      reportctl trigger totals --key by-hand-1
      psql "$RS_PG_SUPER"
-     ls {STACK}/artifacts     # the reports;  logs and configuration: {STACK}
-     kill {' '.join(str(d.process.pid) for d in daemons)}; {ROOT}/dev/stack down --name {os.environ['RS_STACK']}""")
+     ls {STACK}/artifacts     # the reports
+     report-worker --config {STACK}/worker-1.conf     # a daemon that has ended, once more
+     kill {' '.join(str(d.process.pid) for d in daemons if d.process.poll() is None)}; {ROOT}/dev/stack down --name {os.environ['RS_STACK']}""")
 
 
 def main():
@@ -265,15 +258,16 @@ def main():
             sys.stdout.flush()
             reportctl("status")
             good = prove(db)
+        say(f"{'all is proved' if good else 'NOT proved'} after {time.monotonic() - begun:.0f} s")
     finally:
-        if not (arguments.keep and good):
+        # Kept above all when something went wrong: that is to be looked into.
+        if arguments.keep and daemons:
+            next_steps(daemons)
+        else:
             for d in daemons:
                 d.ask_to_stop()
             for d in daemons:
                 d.wait_stopped()
-    say(f"{'all is proved' if good else 'NOT proved'} after {time.monotonic() - begun:.0f} s")
-    if arguments.keep and good:
-        next_steps(daemons)
     return 0 if good else 1
 
 

@@ -1,5 +1,5 @@
 -- The proof. `expected` holds every firing that was due, computed apart from the scheduler;
--- `file` holds what lies in the artifact directory, hashed apart from the worker.
+-- `artifact_then` holds the artifacts recorded by then and `file` their files, hashed apart from the worker (artifacts.py).
 -- Each line must be 0.
 
 SELECT 'due firings' AS what, count(*) AS n, 'shown' AS must_be FROM expected
@@ -34,7 +34,7 @@ SELECT 'due occurrences without exactly one artifact', count(*), '0'
  WHERE (SELECT count(*) FROM reports.artifact a WHERE a.job_id = o.job_id) <> 1
 UNION ALL
 SELECT 'artifacts whose file is missing or has another size or hash', count(*), '0'
-  FROM reports.artifact a
+  FROM artifact_then a
   LEFT JOIN file f ON f.path = a.path
  WHERE f.path IS NULL OR f.size_bytes <> a.size_bytes OR f.sha256 <> a.sha256
 UNION ALL
