@@ -10,9 +10,9 @@ enum exit_code clocks_command(struct invocation *in)
         "SELECT member, at AS \"at~\", offset_us / 1000000.0::float8 AS \"offset_s\","
         " round_trip_us / 1000000.0::float8 AS \"round_trip_s\","
         " CASE WHEN synchronised THEN 'yes' WHEN NOT synchronised THEN 'no' ELSE 'unknown' END"
-        " AS synchronised,"
-        " last_step_at AS \"last_step_at~\", last_step_us / 1000000.0::float8 AS \"last_step_s\","
-        " last_verdict AS \"last_verdict|VERDICT\", boot AS \"boot-\""
+        " AS \"synchronised|SYNCED\","
+        " last_step_at AS \"last_step_at~\", last_step_us / 1000000.0::float8 AS"
+        " \"last_step_s|STEPPED BY?\", last_verdict AS \"last_verdict|VERDICT\", boot AS \"boot-\""
         " FROM reports.v_member_clock ORDER BY member LIMIT $1";
     char limit[24];
     const char *values[] = {limit};

@@ -71,62 +71,6 @@ bool command_flag(const struct invocation *in, const char *name)
     return command_text(in, name) != NULL;
 }
 
-/* ---- which command ---- */
-
-/* How many of the given words are the command's words; 0 when it is another command. */
-static size_t words_match(const char *words, int argc, const char *const *argv)
-{
-    size_t n = 0;
-    const char *at = words;
-    while (*at != '\0') {
-        size_t length = strcspn(at, " ");
-        if (n >= (size_t)argc || strlen(argv[n]) != length || strncmp(argv[n], at, length) != 0) {
-            return 0;
-        }
-        n++;
-        at += length;
-        at += strspn(at, " ");
-    }
-    return n;
-}
-
-static const struct command *command_find(int argc, const char *const *argv, size_t *ret_words)
-{
-    const struct command *found = NULL;
-    for (size_t i = 0; i < command_count; i++) {
-        size_t n = words_match(command_table[i].words, argc, argv);
-        if (n > (found != NULL ? *ret_words : 0)) {
-            found = &command_table[i];
-            *ret_words = n;
-        }
-    }
-    return found;
-}
-
-/* "topic" alone, or a word that is none. */
-static enum exit_code unknown_command(struct invocation *in, const char *word)
-{
-    struct nearest near = nearest_start(word);
-    size_t n = strlen(word);
-    for (size_t i = 0; i < command_count; i++) {
-        const char *words = command_table[i].words;
-        if (strncmp(words, word, n) == 0 && words[n] == ' ') {
-            return command_fail(in, EXIT_USAGE,
-                                "%s needs a second word, e.g. reportctl %s; see "
-                                "reportctl --help",
-                                word, words);
-        }
-        if (command_table[i].not_yet == NULL) {
-            nearest_offer(&near, words);
-        }
-    }
-    if (near.best != NULL) {
-        return command_fail(in, EXIT_USAGE, "unknown command %s; did you mean %s?", word,
-                            near.best);
-    }
-    return command_fail(in, EXIT_USAGE, "unknown command %s; reportctl --help lists them", word);
-}
-
 /* ---- values ---- */
 
 static bool choice_holds(const char *choices, const char *value)
@@ -151,6 +95,25 @@ static bool int_parse(const char *text, int64_t min, int64_t max)
     return *text != '\0' && *end == '\0' && errno == 0 && value >= min && value <= max;
 }
 
+static bool name_check(struct invocation *in, const char *what, const char *value)
+{
+    char small[NAME_MAX_BYTES];
+    if (name_is_valid(value)) {
+        return true;
+    }
+    (void)snprintf(small, sizeof small, "%s", value);
+    for (char *c = small; *c != '\0'; c++) {
+        *c = (char)(*c >= 'A' && *c <= 'Z' ? *c - 'A' + 'a' : *c == ' ' ? '-' : *c);
+    }
+    bool serves = strlen(value) < sizeof small && name_is_valid(small);
+    (void)command_fail(
+        in, EXIT_USAGE,
+        "%s \"%s\" is not a name; write %s%s%s1 to 63 of a-z 0-9 _ . - beginning with "
+        "a letter or digit",
+        what, value, serves ? "\"" : "", serves ? small : "", serves ? "\", or " : "");
+    return false;
+}
+
 static bool value_check(struct invocation *in, const struct argument *p, const char *value)
 {
     struct error err = {0};
@@ -163,14 +126,7 @@ static bool value_check(struct invocation *in, const struct argument *p, const c
         }
         return true;
     case VALUE_NAME:
-        if (!name_is_valid(value)) {
-            (void)command_fail(in, EXIT_USAGE,
-                               "%s \"%s\" is not a name; write 1 to 63 of a-z 0-9 "
-                               "_ . - beginning with a letter or digit",
-                               p->name, value);
-            return false;
-        }
-        return true;
+        return name_check(in, p->name, value);
     case VALUE_UUID:
         if (!uuid_is_valid(value)) {
             (void)command_fail(in, EXIT_USAGE,
@@ -191,10 +147,14 @@ static bool value_check(struct invocation *in, const struct argument *p, const c
         return true;
     case VALUE_INSTANT:
         if (instant_text_parse(value, &at, &err) != STATUS_OK) {
-            (void)command_fail(in, EXIT_USAGE,
-                               "%s: %s; write 2030-04-12 (in UTC) or "
-                               "2030-04-12T06:00:00+02:00",
-                               p->name, err.text);
+            /* Its own remedy is another one. */
+            char *remedy = strstr(err.text, "; write ");
+            (void)command_fail(
+                in, EXIT_USAGE,
+                "%s: %.*s; write 2030-04-12 (in UTC) or "
+                "2030-04-12T06:00:00+02:00",
+                p->name, (int)(remedy != NULL ? (size_t)(remedy - err.text) : strlen(err.text)),
+                err.text);
             return false;
         }
         return true;
@@ -474,7 +434,7 @@ bool command_parse(int argc, const char *const *argv, struct invocation *ret,
     size_t words = 0;
     ret->command = command_find(argc - p.at, argv + p.at, &words);
     if (ret->command == NULL) {
-        *ret_code = unknown_command(ret, argv[p.at]);
+        *ret_code = command_unknown(ret, argv[p.at], p.at + 1 < argc ? argv[p.at + 1] : NULL);
         return false;
     }
     p.at += (int)words;

@@ -107,6 +107,13 @@ bool command_flag(const struct invocation *in, const char *name);
 enum exit_code command_fail(struct invocation *in, enum exit_code code, const char *format, ...)
     PRINTF_LIKE(3, 4);
 
+/* The command that the first words are, and how many these are; NULL: none. */
+const struct command *command_find(int argc, const char *const *argv, size_t *ret_words);
+
+/* Say what is meant instead of a word that is no command, or needs another: "topic" alone.
+ * `second`: what stands behind it; NULL: nothing. Returns USAGE. */
+enum exit_code command_unknown(struct invocation *in, const char *word, const char *second);
+
 void command_print_overview(FILE *to);
 void command_print_help(const struct command *c, FILE *to);
 void command_print_markdown(FILE *to); /* docs/reportctl.md */

@@ -12,6 +12,18 @@ static enum exit_code statement_run(struct session *s, const char *sql)
     return code;
 }
 
+/* The rule of the row as it stands in the transaction. */
+static enum exit_code words_make(struct plan_trial *p, struct table **ret_words)
+{
+    int64_t days = command_int(p->s.in, "--days");
+    const struct rule_words_about about = {
+        .schedule = p->name,
+        .shown_to = {p->s.now.us + days * SECONDS_A_DAY * MICROS_A_SECOND},
+        .latest_only = true,
+    };
+    return rule_words_make(&p->s, &about, ret_words);
+}
+
 /* All that needs the database, in one transaction that leaves nothing. */
 static enum exit_code edit_try(struct plan_trial *p)
 {
@@ -23,7 +35,7 @@ static enum exit_code edit_try(struct plan_trial *p)
         code = schedule_course_open(&p->s, p->name, &p->course);
     }
     if (code == EXIT_DONE) {
-        code = rule_words_make(&p->s, p->name, &p->words_before);
+        code = words_make(p, &p->words_before);
     }
     if (code == EXIT_DONE) {
         code = plan_edit_row_write(&p->s, p->name, &p->edit);
@@ -32,7 +44,7 @@ static enum exit_code edit_try(struct plan_trial *p)
         code = schedule_course_read(&p->course, &p->then);
     }
     if (code == EXIT_DONE) {
-        code = rule_words_make(&p->s, p->name, &p->words);
+        code = words_make(p, &p->words);
     }
     return code == EXIT_DONE ? statement_run(&p->s, "ROLLBACK") : code;
 }

@@ -297,6 +297,8 @@ static void answer_print(const struct session *s, const struct request *r)
         (void)fprintf(s->in->out, "asked for; see the answer with %s\n", again);
     } else if (job != NULL && strcmp(r->kind, "trigger") == 0) {
         (void)fprintf(s->in->out, "%s; job %s\n", answer, job);
+    } else if (strcmp(r->kind, "backfill") == 0 && r->words != NULL) {
+        (void)fprintf(s->in->out, "%s; request %s\n", answer, r->id); /* --cancel asks for it */
     } else {
         (void)fprintf(s->in->out, "%s\n", answer);
     }

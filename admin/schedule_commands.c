@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cell.h"
 #include "firing_list.h"
 #include "next_command.h"
 #include "occurrence_list.h"
@@ -61,9 +62,13 @@ static const struct query queries[] = {
      "SELECT at AS \"at~\", event, occurrence_key AS key, detail, job_id AS \"job_id-\" FROM"
      " reports.v_circuit_event WHERE schedule = $1 ORDER BY id DESC LIMIT 10"},
     {"versions", "VERSIONS", NULL,
-     "SELECT version, concat_ws(', ', CASE WHEN in_force THEN 'in force' END,"
+     "SELECT version, concat_ws(', ', CASE WHEN in_force THEN 'in force'"
+     " WHEN effective_from > statement_timestamp() AND version = max(version) OVER () THEN"
+     " 'announced' END,"
      " CASE WHEN ended THEN 'deleted' WHEN paused THEN 'paused' END) AS \"state!\","
-     " in_force AS \"in_force-\", ended AS \"ended-\", paused AS \"paused-\", effective_from,"
+     " in_force AS \"in_force-\", NOT in_force AND effective_from > statement_timestamp() AND"
+     " version = max(version) OVER () AS \"announced-\", ended AS \"ended-\", paused AS"
+     " \"paused-\", effective_from,"
      " rule, time_zone, change_reason AS reason, recorded_by AS \"recorded_by|BY\","
      " paused_until AS \"paused_until-\","
      " report AS \"report?\", queue AS \"queue?\", kind AS \"kind?\" FROM "
@@ -95,6 +100,19 @@ static enum exit_code sections_fill(struct session *s, const char *name,
     return code;
 }
 
+static enum exit_code words_make(struct session *s, const char *name, const struct table *firings,
+                                 struct table **ret_words)
+{
+    struct rule_words_about about = {.schedule = name};
+    size_t rows = table_rows(firings);
+    const char *last = rows > 0 ? table_value(firings, rows - 1, "fire_at") : NULL;
+    utc_us at;
+    if (last != NULL && cell_instant_parse(last, &at)) {
+        about.shown_to = at;
+    }
+    return rule_words_make(s, &about, ret_words);
+}
+
 enum exit_code schedule_command(struct invocation *in)
 {
     struct session s;
@@ -110,7 +128,7 @@ enum exit_code schedule_command(struct invocation *in)
     }
     if (code == EXIT_DONE) {
         sections[1] = (struct section){.key = "rule_in_words", .title = "THE RULE IN WORDS"};
-        code = rule_words_make(&s, name, &sections[1].table);
+        code = words_make(&s, name, firings.table, &sections[1].table);
     }
     if (code == EXIT_DONE) {
         sections[2] = (struct section){
@@ -205,13 +223,13 @@ static void firings_print(const struct session *s, struct table *t)
 }
 
 /* --explain, below the firings. */
-static enum exit_code words_print(struct session *s, const char *name)
+static enum exit_code words_print(struct session *s, const char *name, const struct table *firings)
 {
     struct table *words = NULL;
     if (!command_flag(s->in, "--explain")) {
         return EXIT_DONE;
     }
-    enum exit_code code = rule_words_make(s, name, &words);
+    enum exit_code code = words_make(s, name, firings, &words);
     if (code == EXIT_DONE && table_rows(words) > 0) {
         (void)putc('\n', s->in->out);
         rule_words_print(words, s->in->out);
@@ -234,7 +252,7 @@ static enum exit_code next_schedule(struct invocation *in, const char *name)
         code = command_fail(in, EXIT_USAGE, "schedule \"%s\": %s", name, firings.problem.text);
     } else if (code == EXIT_DONE) {
         firings_print(&s, firings.table);
-        code = words_print(&s, name);
+        code = words_print(&s, name, firings.table);
     }
     if (code == EXIT_DONE) {
         if (firings.nothing.text[0] != '\0') {

@@ -24,9 +24,12 @@ static const struct squeeze squeezes[] = {
     {.prose = TABLE_PROSE_MIN, .text = 36, .fixed = SIZE_MAX},
     {.prose = 16, .text = 36, .fixed = SIZE_MAX, .breaks = true},
     {.prose = 16, .text = 16, .fixed = SIZE_MAX, .breaks = true},
-    {.prose = 8, .text = 8, .fixed = SIZE_MAX, .breaks = true},
-    {.prose = 8, .text = 8, .fixed = 10, .breaks = true},
+    {.prose = 16, .text = 8, .fixed = SIZE_MAX, .breaks = true},
 };
+
+/* When columns have gone and the first ones still do not fit. */
+static const struct squeeze last_squeeze = {.prose = 8, .text = 8, .fixed = 10, .breaks = true};
+#define COLUMNS_KEPT 2
 
 size_t text_span_width(const char *text, const char *ends)
 {
@@ -78,6 +81,7 @@ static void column_measure(const struct table *t, const struct table_view *view,
     bool words = false;
     bool empty = true;
     bool fixed = true;
+    bool ids = true;
     for (size_t r = 0; r < table_rows(t); r++) {
         const char *cell = table_cell(t, r, c);
         cell_format(column, cell, view->now, text);
@@ -88,11 +92,14 @@ static void column_measure(const struct table *t, const struct table_view *view,
         words = words || strchr(text, ' ') != NULL;
         bool none = cell == NULL || *cell == '\0';
         empty = empty && none;
-        fixed = fixed && (none || is_dated(text) || uuid_is_valid(text));
+        bool id = uuid_is_valid(text);
+        fixed = fixed && (none || is_dated(text) || id);
+        ids = ids && (none || id);
     }
     layout->widths[c] = layout->full[c] = widest;
     layout->words[c] = longest;
     layout->text[c] = column->kind == COLUMN_TEXT || column->kind == COLUMN_JSON;
+    layout->ids[c] = ids && !empty;
     layout->fixed[c] = (fixed && !empty) || widest <= SHORT_TEXT;
     layout->prose[c] =
         words && column->kind == COLUMN_TEXT && widest > TABLE_PROSE_MIN && !layout->fixed[c];
@@ -177,21 +184,47 @@ static bool layout_squeeze(struct table_layout *layout, size_t columns, size_t w
     return true;
 }
 
-static void layout_fit(struct table_layout *layout, size_t columns, size_t width)
+/* Narrow what there is, from full widths on. */
+static bool layout_narrow(struct table_layout *layout, size_t columns, size_t width)
 {
     for (size_t i = 0; i < sizeof squeezes / sizeof squeezes[0]; i++) {
+        for (size_t c = 0; c < columns; c++) {
+            layout->widths[c] = layout->widths[c] > 0 ? layout->full[c] : 0;
+        }
         if (layout_squeeze(layout, columns, width, &squeezes[i])) {
-            return;
+            return true;
         }
     }
-    /* The first column tells what the line is about. */
+    return false;
+}
+
+/* A column less is better than all of them mutilated: first an id, of which a piece is good for
+ * nothing, then from the right, for the first ones tell what the line is about. What remains has
+ * the room of what went. */
+static void layout_fit(struct table_layout *layout, size_t columns, size_t width)
+{
     size_t shown = 0;
     for (size_t c = 0; c < columns; c++) {
         shown += layout->widths[c] > 0 ? 1 : 0;
     }
-    for (size_t c = columns; c-- > 0 && shown > 1 && layout_total(layout, columns) > width;) {
+    bool fits = layout_narrow(layout, columns, width);
+    for (size_t c = 0; c < columns && shown > COLUMNS_KEPT && !fits; c++) {
+        if (layout->ids[c] && layout->widths[c] > 0) {
+            shown--;
+            layout->widths[c] = 0;
+            fits = layout_narrow(layout, columns, width);
+        }
+    }
+    for (size_t c = columns; c-- > 0 && shown > COLUMNS_KEPT && !fits;) {
         shown -= layout->widths[c] > 0 ? 1 : 0;
         layout->widths[c] = 0;
+        fits = layout_narrow(layout, columns, width);
+    }
+    fits = fits || layout_squeeze(layout, columns, width, &last_squeeze);
+    for (size_t c = columns; c-- > 0 && shown > 1 && !fits;) {
+        shown -= layout->widths[c] > 0 ? 1 : 0;
+        layout->widths[c] = 0;
+        fits = layout_total(layout, columns) <= width;
     }
 }
 

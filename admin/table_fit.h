@@ -18,6 +18,7 @@ struct table_layout {
     bool prose[TABLE_COLUMNS_MAX];
     bool text[TABLE_COLUMNS_MAX];  /* may be cut */
     bool fixed[TABLE_COLUMNS_MAX]; /* ids, times, and short text: cut last */
+    bool ids[TABLE_COLUMNS_MAX];   /* whole or not at all */
     bool empty[TABLE_COLUMNS_MAX]; /* without any value */
 };
 

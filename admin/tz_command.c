@@ -203,6 +203,20 @@ static enum exit_code drift_read(struct drift *d, const char *time_zone)
     return EXIT_DONE;
 }
 
+/* No firing is stored in a zone that there is not: that must not read as "none has drifted". */
+static enum exit_code zone_check(struct drift *d, const char *time_zone)
+{
+    const struct zone *zone = NULL;
+    struct error err = {.text = ""};
+    enum status status =
+        time_zone == NULL ? STATUS_OK : zone_set_find(d->zones, time_zone, &zone, &err);
+    if (status == STATUS_OK) {
+        return EXIT_DONE;
+    }
+    return command_fail(d->session->in, status == STATUS_INVALID ? EXIT_USAGE : EXIT_FAILED,
+                        "--time-zone: %s", err.text);
+}
+
 static enum exit_code drift_run(struct drift *d, struct invocation *in)
 {
     static const struct column columns[] = {
@@ -240,6 +254,9 @@ enum exit_code tz_drift_command(struct invocation *in)
     enum exit_code code = session_open(in, &s);
     if (code == EXIT_DONE) {
         code = zones_open(in, &d.zones);
+    }
+    if (code == EXIT_DONE) {
+        code = zone_check(&d, command_text(in, "--time-zone"));
     }
     if (code == EXIT_DONE) {
         code = drift_run(&d, in);

@@ -10,6 +10,7 @@
 
 #define LINE_MAX_BYTES 4096
 #define COLUMNS        3
+#define KEY_MAX_CHARS  40 /* of a setting's name; what is longer is a comment */
 
 enum column {
     COLUMN_DATE,
@@ -23,6 +24,8 @@ struct reading {
     struct calendar_definition *d;
     int32_t line;
     bool rows;                  /* the settings are over */
+    bool first;                 /* the row at hand is the first */
+    bool headed;                /* the first row named the columns */
     size_t count;               /* columns a row may have */
     enum column order[COLUMNS]; /* what they are, as the heading says or as in column_names */
 };
@@ -170,18 +173,43 @@ static enum status setting_take(struct calendar_definition *d, const char *key, 
     return key_unknown(key, err);
 }
 
-/* "##..." and what has no "key:" of lower-case words in front is a comment. */
+/* Is it one of the settings but for blanks and signs, as in "Valid through"? */
+static bool key_is_meant(const char *key, size_t length)
+{
+    for (size_t i = 0; i < SETTINGS; i++) {
+        const char *name = setting_names[i];
+        size_t n = 0;
+        while (n < length && name[n] != '\0' &&
+               (key[n] == name[n] || (name[n] == '_' && strchr(" -.", key[n]) != NULL))) {
+            n++;
+        }
+        if (name[n] == '\0' && key[n + strspn(key + n, " \t")] == ':') {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "##..." and what has no "key:" of one word in front is a comment. Capitals are as good as small
+ * letters: a setting that is passed over makes another calendar. */
 static enum status hash_line(struct reading *r, char *line, struct error *err)
 {
-    char *key = line + 1 + strspn(line + 1, " \t");
-    size_t length = strcspn(key, ":");
+    const char *said = line + 1 + strspn(line + 1, " \t");
+    size_t length = strcspn(said, ":");
+    char key[KEY_MAX_CHARS + 2] = "";
+    if (line[1] == '#' || said[length] != ':' || length > KEY_MAX_CHARS) {
+        return STATUS_OK;
+    }
+    for (size_t i = 0; i <= length; i++) {
+        key[i] = (char)(said[i] >= 'A' && said[i] <= 'Z' ? said[i] - 'A' + 'a' : said[i]);
+    }
     bool weekend = strncmp(key, "weekend ", 8) == 0;
-    if (line[1] == '#' || key[length] != ':' || length > 40 ||
-        (!weekend && strspn(key, "abcdefghijklmnopqrstuvwxyz_") != length)) {
+    if (!weekend && strspn(key, "abcdefghijklmnopqrstuvwxyz_") != length &&
+        !key_is_meant(key, length)) {
         return STATUS_OK;
     }
     key[length] = '\0';
-    char *value = key + length + 1;
+    const char *value = said + length + 1;
     value += strspn(value, " \t");
     if (!calendar_text_is_clean(key)) {
         return error_set(err, STATUS_INVALID,
@@ -246,6 +274,34 @@ static enum status row_split(const char *line, size_t size, struct row *row, str
                      "a quote in it");
 }
 
+/* What is no date, by what it most likely is: a list with other signs between its columns, or a
+ * heading in other words. */
+static enum status date_take(const struct reading *r, const char *cell, int64_t *ret_day,
+                             struct error *err)
+{
+    bool other_sign = strpbrk(cell, ";\t") != NULL;
+    bool heading = r->first && !(cell[0] >= '0' && cell[0] <= '9');
+    if (other_sign) {
+        return error_set(err, STATUS_INVALID,
+                         "its columns are not separated by commas; write YYYY-MM-DD,kind,name, and "
+                         "as a heading date,kind,name or date,name");
+    }
+    if (heading) {
+        return error_set(err, STATUS_INVALID,
+                         "it does not begin with a date, nor is it a heading; write YYYY-MM-DD, or "
+                         "the heading date,kind,name or date,name");
+    }
+    return date_parse(cell, ret_day, err);
+}
+
+static enum status kind_refuse(const struct reading *r, const struct row *row, const char *kind,
+                               struct error *err)
+{
+    bool name = !r->headed && row->count == 2;
+    return error_set(err, STATUS_INVALID, "kind \"%s\" is wrong; write holiday or working%s", kind,
+                     name ? ", or when it is a name the heading date,name above all rows" : "");
+}
+
 static enum status row_take(struct reading *r, const struct row *row, struct error *err)
 {
     struct calendar_entry entry = {.line = r->line};
@@ -259,7 +315,7 @@ static enum status row_take(struct reading *r, const struct row *row, struct err
     for (size_t i = 0; i < row->count; i++) {
         cells[r->order[i]] = row->columns[i];
     }
-    enum status s = date_parse(cells[COLUMN_DATE], &entry.day, err);
+    enum status s = date_take(r, cells[COLUMN_DATE], &entry.day, err);
     if (s != STATUS_OK) {
         return s;
     }
@@ -270,8 +326,7 @@ static enum status row_take(struct reading *r, const struct row *row, struct err
     }
     entry.business = strcmp(kind, "working") == 0;
     if (!entry.business && kind[0] != '\0' && strcmp(kind, "holiday") != 0) {
-        return error_set(err, STATUS_INVALID, "kind \"%s\" is wrong; write holiday or working",
-                         kind);
+        return kind_refuse(r, row, kind, err);
     }
     if (row->too_long) {
         return error_set(err, STATUS_INVALID, "a column is too long; write at most %d bytes",
@@ -329,9 +384,10 @@ static enum status line_take(struct reading *r, char *line, size_t size, struct 
     if (s != STATUS_OK) {
         return s;
     }
-    bool first = !r->rows;
+    r->first = !r->rows;
     r->rows = true;
-    return first && row_is_heading(&row) ? heading_take(r, &row, err) : row_take(r, &row, err);
+    r->headed = r->headed || (r->first && row_is_heading(&row));
+    return r->first && r->headed ? heading_take(r, &row, err) : row_take(r, &row, err);
 }
 
 /* The next line without its end and the spaces before that; false: there is none. */

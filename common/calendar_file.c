@@ -156,12 +156,12 @@ static enum status shipped_unknown(const char *name, struct error *err)
     if (count == 0) {
         (void)error_set(err, s,
                         "no calendars are installed in %s; set REPORTCTL_CALENDAR_DIR, or write "
-                        "the path of a file, with a slash or .csv in it",
+                        "the path of a file, with a slash in it or .csv or .ics at its end",
                         RS_DATA_DIR "/calendars");
     } else {
         (void)error_set(err, s,
                         "no calendar \"%.63s\" is shipped%s%s%s; there are %s. A file of your own "
-                        "is written with a slash or .csv in it",
+                        "is written with a slash in it or .csv or .ics at its end",
                         name, near.best != NULL ? " (did you mean " : "",
                         near.best != NULL ? near.best : "", near.best != NULL ? "?)" : "", all);
     }

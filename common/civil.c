@@ -91,12 +91,17 @@ static bool scan_char(const char **p, char c)
     return true;
 }
 
-static enum status scan_date(const char **p, int64_t *ret_days, struct error *err)
+/* What to write, in full: a remedy that is refused in its turn is none. */
+#define DATE_FORM    "YYYY-MM-DD"
+#define LOCAL_FORM   "YYYY-MM-DDTHH:MM:SS"
+#define INSTANT_FORM "2030-04-12T06:00:00Z or 2030-04-12T06:00:00+02:00"
+
+static enum status scan_date(const char **p, const char *form, int64_t *ret_days, struct error *err)
 {
     struct civil_date d;
     if (!scan_number(p, 4, &d.year) || !scan_char(p, '-') || !scan_number(p, 2, &d.month) ||
         !scan_char(p, '-') || !scan_number(p, 2, &d.day)) {
-        return error_set(err, STATUS_INVALID, "it does not begin with a date; write YYYY-MM-DD");
+        return error_set(err, STATUS_INVALID, "it does not begin with a date; write %s", form);
     }
     if (d.year < CIVIL_YEAR_MIN || d.month < 1 || d.month > 12 || d.day < 1 ||
         d.day > civil_days_in_month(d.year, d.month)) {
@@ -108,18 +113,19 @@ static enum status scan_date(const char **p, int64_t *ret_days, struct error *er
     return STATUS_OK;
 }
 
-static enum status scan_clock(const char **p, struct date_time *t, struct error *err)
+static enum status scan_clock(const char **p, const char *form, struct date_time *t,
+                              struct error *err)
 {
     int32_t hour = 0;
     int32_t minute = 0;
     int32_t second = 0;
     if (!scan_number(p, 2, &hour) || !scan_char(p, ':') || !scan_number(p, 2, &minute)) {
-        return error_set(err, STATUS_INVALID, "no time of day after the date; write HH:MM:SS");
+        return error_set(err, STATUS_INVALID, "no time of day after the date; write %s", form);
     }
     if (scan_char(p, ':')) {
         t->has_seconds = true;
         if (!scan_number(p, 2, &second)) {
-            return error_set(err, STATUS_INVALID, "seconds need two digits; write HH:MM:SS");
+            return error_set(err, STATUS_INVALID, "seconds need two digits; write %s", form);
         }
         if (scan_char(p, '.')) {
             t->has_fraction = true;
@@ -173,7 +179,7 @@ enum status date_parse(const char *text, int64_t *ret_days, struct error *err)
 {
     const char *p = text;
     int64_t days = 0;
-    enum status s = scan_date(&p, &days, err);
+    enum status s = scan_date(&p, DATE_FORM, &days, err);
     if (s != STATUS_OK) {
         return s;
     }
@@ -184,21 +190,22 @@ enum status date_parse(const char *text, int64_t *ret_days, struct error *err)
     return STATUS_OK;
 }
 
-enum status date_time_parse(const char *text, struct date_time *ret_time, struct error *err)
+static enum status date_time_scan(const char *text, const char *form, struct date_time *ret_time,
+                                  struct error *err)
 {
     const char *p = text;
     struct date_time t = {.local = {0}};
     int64_t days = 0;
-    enum status s = scan_date(&p, &days, err);
+    enum status s = scan_date(&p, form, &days, err);
     if (s != STATUS_OK) {
         return s;
     }
     if (!scan_char(&p, 'T') && !scan_char(&p, 't')) {
-        return error_set(err, STATUS_INVALID,
-                         "a T must stand between date and time; write YYYY-MM-DDTHH:MM:SS");
+        return error_set(err, STATUS_INVALID, "a T must stand between date and time; write %s",
+                         form);
     }
     t.local.s = days * SECONDS_A_DAY;
-    s = scan_clock(&p, &t, err);
+    s = scan_clock(&p, form, &t, err);
     if (s == STATUS_OK) {
         s = scan_offset(&p, &t, err);
     }
@@ -212,19 +219,23 @@ enum status date_time_parse(const char *text, struct date_time *ret_time, struct
     return STATUS_OK;
 }
 
+enum status date_time_parse(const char *text, struct date_time *ret_time, struct error *err)
+{
+    return date_time_scan(text, LOCAL_FORM, ret_time, err);
+}
+
 enum status rfc3339_parse(const char *text, utc_us *ret_instant, struct error *err)
 {
     struct date_time t;
-    enum status s = date_time_parse(text, &t, err);
+    enum status s = date_time_scan(text, INSTANT_FORM, &t, err);
     if (s != STATUS_OK) {
         return s;
     }
     if (!t.has_seconds) {
-        return error_set(err, STATUS_INVALID, "seconds are missing; write 2030-04-12T06:00:00Z");
+        return error_set(err, STATUS_INVALID, "seconds are missing; write " INSTANT_FORM);
     }
     if (!t.has_offset) {
-        return error_set(err, STATUS_INVALID,
-                         "the offset is missing; write 2030-04-12T06:00:00+02:00 or end it with Z");
+        return error_set(err, STATUS_INVALID, "the offset is missing; write " INSTANT_FORM);
     }
     *ret_instant = (utc_us){(t.local.s - t.offset_s) * MICROS_A_SECOND + t.micros};
     return STATUS_OK;

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
+#define STEP_WORDS_MAX 100
+
 static const char *const MONTH_NAMES[] = {"JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL",
                                           "AUG", "SEP", "OCT", "NOV", "DEC", NULL};
 static const char *const WEEKDAY_NAMES[] = {"SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT", NULL};
@@ -167,6 +169,19 @@ static bool step_is_good(const struct cron_field *f, int step)
     return step >= 1 && step <= f->star_max - f->min + 1;
 }
 
+/* Behind the refusal of a step: "0-59/90" was meant to be every 90 minutes, which no field can say.
+ */
+static const char *interval_words(const struct cron_field *f, int step, char words[STEP_WORDS_MAX])
+{
+    words[0] = '\0';
+    if (f->kind <= FIELD_HOUR && step > f->star_max + 1 && step <= 9999) {
+        (void)snprintf(words, STEP_WORDS_MAX,
+                       "; every %d %ss is no cron but kind interval, rule %d %ss", step, f->name,
+                       step, f->name);
+    }
+    return words;
+}
+
 /* "/n" at the end of an item, or nothing. */
 static enum status scan_step(const struct item *it, const char **p, int *ret_step)
 {
@@ -176,15 +191,16 @@ static enum status scan_step(const struct item *it, const char **p, int *ret_ste
         (*p)++;
         const char *number = *p;
         if (!scan_number(p, &step) || !step_is_good(f, step)) {
-            char why[160];
+            char why[160 + STEP_WORDS_MAX];
             char range[24];
+            char words[STEP_WORDS_MAX];
             (void)snprintf(range, sizeof range, "%d-%d", f->min, f->star_max);
             /* The item again with a step that fits, unless it is absurdly long. */
             bool star = it->text[0] == '*' || number - it->text > 20;
             (void)snprintf(why, sizeof why,
-                           "the step is out of range; write /1 to /%d, such as \"%.*s/2\"",
+                           "the step is out of range; write /1 to /%d, such as \"%.*s/2\"%s",
                            f->star_max - f->min + 1, star ? 24 : (int)(number - 1 - it->text),
-                           star ? range : it->text);
+                           star ? range : it->text, interval_words(f, step, words));
             return item_refuse(it, why);
         }
     }
@@ -240,12 +256,14 @@ static enum status refuse_open_range(const struct item *it, int low, const char 
 {
     const struct cron_field *f = it->field;
     int step = 1;
+    char words[STEP_WORDS_MAX] = "";
     if (!scan_number(&number, &step) || !step_is_good(f, step)) {
+        (void)interval_words(f, step, words);
         step = 2;
     }
-    char why[120];
-    (void)snprintf(why, sizeof why, "a step needs a range; write \"%d-%d/%d\"", range_begin(f, low),
-                   f->star_max, step);
+    char why[120 + STEP_WORDS_MAX];
+    (void)snprintf(why, sizeof why, "a step needs a range; write \"%d-%d/%d\"%s",
+                   range_begin(f, low), f->star_max, step, words);
     return item_refuse(it, why);
 }
 

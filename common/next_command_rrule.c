@@ -1,5 +1,6 @@
 #include "next_command.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "next_arguments.h"
@@ -14,7 +15,16 @@ struct dates {
 static enum status local_parse(const char *text, struct local_time *ret_time, struct error *err)
 {
     struct date_time t;
-    enum status s = date_time_parse(text, &t, err);
+    char typed[RFC3339_TEXT_MAX];
+    /* With a blank, as the same value stands in SQL. */
+    (void)snprintf(typed, sizeof typed, "%s", text);
+    if (strcspn(typed, " ") == strlen("2030-04-12")) {
+        *strchr(typed, ' ') = 'T';
+    }
+    enum status s =
+        strlen(text) < sizeof typed
+            ? date_time_parse(typed, &t, err)
+            : error_set(err, STATUS_INVALID, "it is too long; write YYYY-MM-DDTHH:MM:SS");
     if (s != STATUS_OK) {
         return s;
     }

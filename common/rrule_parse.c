@@ -342,6 +342,11 @@ static enum status text_check(const char *text, size_t *ret_length, struct error
         return error_set(err, STATUS_INVALID, "the rule is longer than %d bytes; shorten it",
                          RRULE_TEXT_MAX - 1);
     }
+    if (length > 0 && memchr(text, '=', length) == NULL) {
+        return error_set(err, STATUS_INVALID,
+                         "it has no part NAME=VALUE; write a rule of RFC 5545 such as "
+                         "FREQ=WEEKLY;BYDAY=MO");
+    }
     for (size_t i = 0; i < length; i++) {
         unsigned char c = (unsigned char)text[i];
         if (c <= ' ' || c > '~') {

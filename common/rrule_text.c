@@ -222,14 +222,68 @@ static void add_positions(struct plain *t, const struct rrule *r)
     }
 }
 
+/* Does it name each minute, or hour, that its interval comes to, at the second, or minute, of the
+ * start? Then the interval says it all. */
+static bool interval_is_all(const struct rrule *r)
+{
+    bool minutely = r->frequency == RRULE_MINUTELY;
+    int64_t of_day = r->start.s - floor_divide(r->start.s, SECONDS_A_DAY) * SECONDS_A_DAY;
+    bool second = r->seconds == (uint64_t)1 << of_day % 60;
+    bool minute = minutely || r->minutes == (uint64_t)1 << of_day / 60 % 60;
+    if (r->frequency > RRULE_HOURLY || r->interval == 1 || r->by_position || !second || !minute) {
+        return false;
+    }
+    int64_t unit_s = minutely ? 60 : 3600;
+    int64_t day = SECONDS_A_DAY / unit_s;
+    int64_t start = of_day / unit_s;
+    /* Day by day the interval comes to each value that lies a common divisor away. */
+    int64_t step = r->interval;
+    for (int64_t a = day; a != 0;) {
+        int64_t rest = step % a;
+        step = a;
+        a = rest;
+    }
+    for (int64_t at = start % step; at < day; at += step) {
+        if (!set_has(r->hours, (int)(at * unit_s / 3600)) ||
+            (minutely && !set_has(r->minutes, (int)(at % 60)))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What it says of hours and minutes, and the days. Returns whether it has named the start. */
+static bool add_short_steps(struct plain *t, const struct rrule *r, const struct plain_clock *clock)
+{
+    bool all = interval_is_all(r);
+    bool minutes = r->frequency == RRULE_MINUTELY && r->interval > 1;
+    if (!all && (!minutes || plain_clock_is_listed(clock))) {
+        return false;
+    }
+    plain_add(t, "every %" PRIu32 " %s", r->interval, minutes ? "minutes" : "hours");
+    if (all) {
+        add_dates(t, r);
+    }
+    plain_add(t, ", counted from ");
+    plain_add_local(t, r->start);
+    if (!all) {
+        plain_add(t, ", where that comes to one of these times: ");
+        plain_add_clock(t, clock);
+        add_dates(t, r);
+    }
+    return true;
+}
+
 /* ---- beginning, end, single dates ---- */
 
-static void add_ends(struct plain *t, const struct rrule *r)
+static void add_ends(struct plain *t, const struct rrule *r, bool started)
 {
     char at[RFC3339_TEXT_MAX];
-    plain_add(t, ", from ");
-    plain_add_local(t, r->start);
-    plain_add(t, " on");
+    if (!started) {
+        plain_add(t, ", from ");
+        plain_add_local(t, r->start);
+        plain_add(t, " on");
+    }
     if (r->count > 0) {
         plain_add(t, ", %" PRId32 " time%s in all", r->count, r->count == 1 ? "" : "s");
     } else if (r->has_until) {
@@ -262,24 +316,33 @@ static void add_locals(struct plain *t, const char *before, const struct local_t
     }
 }
 
+static void add_times_and_days(struct plain *t, const struct rrule *r,
+                               const struct plain_clock *clock)
+{
+    bool any_day = !r->by_day && !r->by_yearday && !r->by_weekday && !r->by_weekno;
+    plain_add_clock(t, clock);
+    if (r->frequency == RRULE_DAILY && any_day) {
+        add_interval(t, r, true);
+        add_dates(t, r);
+    } else {
+        plain_add(t, "%s", any_day && plain_clock_is_listed(clock) ? " every day" : "");
+        add_dates(t, r);
+        add_interval(t, r, false);
+    }
+}
+
 void rrule_text_add(struct plain *t, const struct rrule *r)
 {
     if (r->last.s < r->start.s) {
         plain_add(t, "at no time by its parts"); /* the rdates are all there is */
     } else {
         const struct plain_clock clock = {r->hours, r->minutes, r->seconds};
-        bool any_day = !r->by_day && !r->by_yearday && !r->by_weekday && !r->by_weekno;
-        plain_add_clock(t, &clock);
-        if (r->frequency == RRULE_DAILY && any_day) {
-            add_interval(t, r, true);
-            add_dates(t, r);
-        } else {
-            plain_add(t, "%s", any_day && plain_clock_is_listed(&clock) ? " every day" : "");
-            add_dates(t, r);
-            add_interval(t, r, false);
+        bool started = add_short_steps(t, r, &clock);
+        if (!started) {
+            add_times_and_days(t, r, &clock);
         }
         add_positions(t, r);
-        add_ends(t, r);
+        add_ends(t, r, started);
     }
     add_locals(t, "not", r->exdates, r->exdate_count);
     add_locals(t, "also", r->rdates, r->rdate_count);

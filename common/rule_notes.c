@@ -9,9 +9,10 @@
 #include "rule_inside.h"
 #include "value_set.h"
 
-#define YEAR_US      ((int64_t)366 * SECONDS_A_DAY * MICROS_A_SECOND)
-#define LONG_AGO_US  (100 * YEAR_US) /* no rule is of much older times */
-#define FAR_AHEAD_US (400 * YEAR_US) /* as far as a rule is followed */
+#define YEAR_US            ((int64_t)366 * SECONDS_A_DAY * MICROS_A_SECOND)
+#define LONG_AGO_US        (100 * YEAR_US) /* no rule is of much older times */
+#define CALENDAR_SOON_DAYS 60              /* as reports.calendar_problems has it */
+#define FAR_AHEAD_US       (400 * YEAR_US) /* as far as a rule is followed */
 
 static const struct rule_bounds OPEN = {{INT64_MIN}, {INT64_MIN}}; /* UTC_NONE */
 
@@ -191,6 +192,100 @@ static void lacking_note(const struct rrule *r, struct notes *n)
     }
 }
 
+/* Does an exception take away what the rule names? Those before its start and behind its end may
+ * stand there from other times. */
+static bool exdate_is_vain(const struct rrule *r, struct local_time exdate)
+{
+    struct rrule_search s = rrule_search_from(r, exdate.s);
+    int64_t named = 0;
+    s.last_day = floor_divide(exdate.s, SECONDS_A_DAY);
+    return exdate.s >= r->start.s && exdate.s <= r->last.s &&
+           (!rrule_nominal_from(&s, exdate.s, &named) || named != exdate.s);
+}
+
+static void exdates_note(const struct rrule *r, struct notes *n)
+{
+    size_t vain = 0;
+    struct local_time first = {0};
+    for (size_t i = r->exdate_count; i-- > 0;) {
+        if (exdate_is_vain(r, r->exdates[i])) {
+            first = r->exdates[i];
+            vain++;
+        }
+    }
+    if (vain == 0) {
+        return;
+    }
+    char at[32];
+    char of_day[64] = "";
+    struct plain a = plain_of(at, sizeof at);
+    struct plain d = plain_of(of_day, sizeof of_day);
+    int64_t day = floor_divide(first.s, SECONDS_A_DAY);
+    struct rrule_search s = rrule_search_from(r, day * SECONDS_A_DAY);
+    struct local_time named = {0};
+    s.last_day = day;
+    plain_add_local(&a, first);
+    if (rrule_nominal_from(&s, day * SECONDS_A_DAY, &named.s) &&
+        floor_divide(named.s, SECONDS_A_DAY) == day) {
+        plain_add(&d, "; on that day it names ");
+        plain_add_local(&d, named);
+    }
+    if (vain == 1) {
+        notes_add(n, "the exdate %s is no time that it names, so it takes nothing away%s", at,
+                  of_day);
+    } else {
+        notes_add(n,
+                  "%zu of its %zu exdates are no times that it names, so they take nothing away; "
+                  "the first is %s%s",
+                  vain, r->exdate_count, at, of_day);
+    }
+}
+
+/* ---- calendars ---- */
+
+static int64_t local_day(const struct rule *r, utc_us t)
+{
+    int64_t s = utc_seconds(t);
+    return floor_divide(s + zone_offset_at(r->zone, s), SECONDS_A_DAY);
+}
+
+/* The days of its calendar end soon, or among the firings that are looked at, or stop them. */
+static void calendar_note(const struct rule *r, const struct rule_around *around, utc_us from,
+                          const struct firing *next, struct notes *n)
+{
+    if (r->calendar == NULL || calendar_valid_through(r->calendar) == CALENDAR_FOREVER) {
+        return;
+    }
+    int64_t through = calendar_valid_through(r->calendar);
+    utc_us shown = around->shown_to.us > next->at.us ? around->shown_to : next->at;
+    bool soon = through - local_day(r, from) <= CALENDAR_SOON_DAYS;
+    if (!soon && local_day(r, shown) <= through &&
+        !rule_next_within(r, shown, around->bounds).held) {
+        return;
+    }
+    const char *calendar = around->calendar != NULL ? around->calendar : "";
+    struct calendar_answer answer;
+    char date[DATE_TEXT_MAX];
+    date_format(through, date);
+    if (calendar_roll(r->calendar, ROLL_SKIP, through + 1, &answer, NULL) == STATUS_HELD) {
+        notes_add(n,
+                  "calendar \"%s\" is known through %s and says hold: a firing that needs a later "
+                  "day waits until newer data is imported",
+                  calendar, date);
+    } else if (floor_divide(next->nominal.s, SECONDS_A_DAY) > through &&
+               local_day(r, from) <= through) {
+        notes_add(n,
+                  "calendar \"%s\" is known through %s and leaves nothing until then: later dates "
+                  "fire only because its holidays are not known",
+                  calendar, date);
+    } else {
+        notes_add(n,
+                  "calendar \"%s\" is known through %s: behind that only weekends count and "
+                  "holidays are taken for business days; import newer data",
+                  calendar, date);
+    }
+}
+
 /* ---- how often ---- */
 
 static void often_note(const struct rule *r, const struct rule_around *around,
@@ -266,7 +361,9 @@ void rule_notes_make(const struct rule *r, const struct rule_around *around, utc
     if (r->kind == RULE_RRULE) {
         start_note(&r->rrule, ret_notes);
         lacking_note(&r->rrule, ret_notes);
+        exdates_note(&r->rrule, ret_notes);
     }
+    calendar_note(r, around, from, &next, ret_notes);
     often_note(r, around, &next, ret_notes);
     end_note(r, around, from, ret_notes);
 }

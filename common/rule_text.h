@@ -18,6 +18,7 @@
 struct rule_around {
     struct rule_bounds bounds;
     const char *calendar; /* its name, when the schedule has one; else NULL */
+    utc_us shown_to;      /* the last of the firings that stand above the words; else 0 */
 };
 
 enum rule_sentence {

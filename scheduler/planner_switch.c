@@ -222,6 +222,15 @@ static enum status nothing_told(const struct plan_edit *e, utc_us base, struct e
                          "nothing will fire: the time was past when the schedule was written, or "
                          "lies outside of starts_at and ends_at");
     }
+    /* What never had a firing to come was not brought to its end by its author. */
+    bool unborn = utc_is_none(e->last_fire_at) && !e->has_next;
+    bool meant = e->starts_at.us == UTC_UNBOUNDED.us || e->ends_at.us == UTC_PAST.us;
+    if (unborn && !meant && rule_next(e->rule, base).found) {
+        return error_set(
+            err, STATUS_INVALID,
+            "nothing will fire: starts_at and ends_at leave none of the times that the "
+            "rule names; change them or the rule");
+    }
     struct rule plain = *e->rule;
     plain.calendar = NULL;
     if (e->rule->calendar != NULL && !rule_next(e->rule, base).found &&

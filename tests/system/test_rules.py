@@ -82,6 +82,13 @@ def test_an_announced_edit_is_foretold_from_when_it_begins(ctl):
         "2198-12-30T06:00:00Z", "2198-12-31T06:00:00Z", "2199-01-01T06:00:00Z", "2199-01-02T18:00:00Z", "2199-01-03T18:00:00Z"], (
             "the date on which it begins has fired already")
     assert ctl.json("schedule", "daily")["schedule"]["effective_from"] == "2199-01-01T12:00:00Z"
+    assert [(v["version"], v["announced"]) for v in ctl.json("schedule", "daily")["versions"]] == [(2, True), (1, False)]
+    told = words(ctl, "daily")
+    assert [text for about, text in told if about == "version"] == [
+        "until 2199-01-01T12:00:00+00:00 (version 1)", "from 2199-01-01T12:00:00+00:00 on, as announced (version 2)"]
+    assert [text for about, text in told if about == "rule"] == [
+        "at 06:00 every day, by the clock of UTC", "at 18:00 every day, by the clock of UTC"]
+    assert "\nUntil 2199-01-01T12:00:00+00:00 (version 1):\nAt 06:00 every day" in ctl.ok("next", "daily", "--explain")
     ctl.db.execute("UPDATE reports.schedule SET paused = true WHERE name = 'daily'")
     assert [at for at, _ in foretold(ctl, "daily", 5)] == ["2198-12-30T06:00:00Z", "2198-12-31T06:00:00Z", "2199-01-01T06:00:00Z"]
 

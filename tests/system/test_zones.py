@@ -80,6 +80,8 @@ def test_replaced_data_move_firings_of_a_running_leader_and_keep_their_keys(inst
     assert [(r["schedule"], r["later_s"], r["tzdata"]) for r in drift] == [("later", -3600, "2030a"), ("soon", -3600, "2030a")]
     assert drift[0]["stored"].endswith("-08:00") and drift[0]["here"] == drift[0]["stored"].replace("-08:00", "-07:00")
     assert installation.reportctl("tz", "drift", "--time-zone", "UTC", "-o", "csv").count("\n") == 1
+    with pytest.raises(AssertionError, match='"Berlin"'):
+        installation.reportctl("tz", "drift", "--time-zone", "Berlin")
 
     machine.replace("2030b", -7)
     installation.wait_until(lambda: stored(db, "later")[3] == "2030b", 30, "the new data count")

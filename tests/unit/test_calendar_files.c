@@ -129,12 +129,36 @@ static void test_a_plain_list_of_dates_is_a_calendar_of_those_years(void **state
     calendar_definition_done(&d);
 }
 
+static void test_settings_in_capitals_are_settings(void **state)
+{
+    (void)state;
+    struct calendar_definition d =
+        parsed(calendar_csv_parse, "# Name: firma\n# WEEKEND: Fri Sat\n"
+                                   "# Weekend From 2022-01-01: Sat Sun\n"
+                                   "# Valid_Through: 2026-12-20\n# Beyond: hold\n2026-05-01\n");
+    assert_string_equal(d.name, "firma");
+    assert_int_equal(d.weekend_count, 2);
+    assert_int_equal(d.valid_through, day_of("2026-12-20"));
+    assert_int_equal(d.beyond, CALENDAR_BEYOND_HOLD);
+    calendar_definition_done(&d);
+}
+
 static void test_each_fault_of_a_file_names_its_line_and_the_remedy(void **state)
 {
     (void)state;
     static const char *const faults[][2] = {
         {"2026-01-01\n2026-02-30\n", "own.csv:2: there is no date 2026-02-30"},
         {"1.1.2026\n", "own.csv:1: it does not begin with a date; write YYYY-MM-DD"},
+        {"Datum,Art,Name\n", "own.csv:1: it does not begin with a date, nor is it a heading; write "
+                             "YYYY-MM-DD, or the heading date,kind,name or date,name"},
+        {"2026-12-24;Heiligabend\n", "own.csv:1: its columns are not separated by commas"},
+        {"2026-12-24,Heiligabend\n", "kind \"Heiligabend\" is wrong; write holiday or working, or "
+                                     "when it is a name the heading date,name above all rows"},
+        {"# Valid_thru: 2026-12-31\n", "own.csv:1: valid_thru: there is no setting of this name"},
+        {"# valid through: 2026-12-31\n", "own.csv:1: valid through: there is no setting of this "
+                                          "name; did you mean valid_through"},
+        {"# Valid-Through : 2026-12-31\n", "did you mean valid_through"},
+        {"# Hint: ask us\n", "own.csv:1: hint: there is no setting of this name; begin a comment"},
         {"2026-01-01T00:00\n", "own.csv:1: there is text after the date"},
         {"date,holiday\n2026-01-01\n",
          "own.csv:1: the heading may have the columns date, kind and name"},
@@ -402,6 +426,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_file_with_all_settings_says_all_of_them),
         cmocka_unit_test(test_a_plain_list_of_dates_is_a_calendar_of_those_years),
+        cmocka_unit_test(test_settings_in_capitals_are_settings),
         cmocka_unit_test(test_each_fault_of_a_file_names_its_line_and_the_remedy),
         cmocka_unit_test(test_what_is_too_large_is_refused_within_bounds),
         cmocka_unit_test(test_all_day_events_become_holidays),

@@ -97,6 +97,20 @@ static void test_instants_are_read_and_printed_back(void **state)
     assert_string_equal(utc, "2025-03-09T10:00:00Z");
 }
 
+static void test_a_refused_instant_is_shown_in_full_at_once(void **state)
+{
+    (void)state;
+    static const char *const typed[] = {"tomorrow",      "2030-04-12",       "2030-04-12 06:00",
+                                        "2030-04-12T06", "2030-04-12T06:00", "2030-04-12T06:00:00"};
+    for (size_t i = 0; i < sizeof typed / sizeof typed[0]; i++) {
+        utc_us t = {42};
+        struct error err = {.text = ""};
+        assert_int_equal(rfc3339_parse(typed[i], &t, &err), STATUS_INVALID);
+        assert_non_null(
+            strstr(err.text, "write 2030-04-12T06:00:00Z or 2030-04-12T06:00:00+02:00"));
+    }
+}
+
 static void test_bad_instants_are_refused_and_leave_the_output_alone(void **state)
 {
     (void)state;
@@ -166,6 +180,7 @@ int main(void)
         cmocka_unit_test(test_day_zero_is_the_last_of_the_month_before),
         cmocka_unit_test(test_division_and_seconds_round_down_before_1970),
         cmocka_unit_test(test_instants_are_read_and_printed_back),
+        cmocka_unit_test(test_a_refused_instant_is_shown_in_full_at_once),
         cmocka_unit_test(test_bad_instants_are_refused_and_leave_the_output_alone),
         cmocka_unit_test(test_a_local_time_may_leave_out_seconds_and_offset),
     };

@@ -134,6 +134,10 @@ static void test_a_command_word_may_stand_alone_and_before_another(void **state)
     ASSERT_REFUSED("hold needs REASON; see reportctl hold --help", "hold", "--scope", "main");
     ASSERT_REFUSED("hold \"x\" is wrong; write a whole number from 1 to 9223372036854775807",
                    "release-hold", "x");
+    ASSERT_REFUSED("unknown command calendar chek; did you mean calendar check?", "calendar",
+                   "chek");
+    ASSERT_REFUSED("unknown command queue nothing; behind queue stands one of hold, resume",
+                   "queue", "nothing");
     ASSERT_REFUSED("queue needs a second word, e.g. reportctl queue hold; see reportctl --help",
                    "queue");
 }
@@ -203,9 +207,10 @@ static void test_each_kind_of_value_is_checked(void **state)
                    "jobs", "--limit", "9223372036854775808");
     ASSERT_REFUSED("--limit \"5x\" is wrong; write a whole number from 1 to 100000", "jobs",
                    "--limit", "5x");
-    ASSERT_REFUSED("schedule \"Sales Daily\" is not a name; write 1 to 63 of a-z 0-9 _ . - "
-                   "beginning with a letter or digit",
-                   "schedule", "Sales Daily");
+    ASSERT_REFUSED(
+        "schedule \"Sales Daily\" is not a name; write \"sales-daily\", or 1 to 63 of a-z "
+        "0-9 _ . - beginning with a letter or digit",
+        "schedule", "Sales Daily");
     ASSERT_REFUSED("--state \"done\" is wrong; write one of waiting|queued|running|retry_wait|"
                    "succeeded|failed|cancelled|quarantined",
                    "jobs", "--state", "done");

@@ -55,6 +55,36 @@ static void test_a_firing_at_the_instant_of_the_edit_is_the_new_versions(void **
     assert_string_equal(firings[0].key, "2030-04-12T02:00");
 }
 
+static void test_a_new_schedule_whose_window_has_none_of_its_times_has_a_problem(void **state)
+{
+    (void)state;
+    struct rule r = fixture_cron("0 8 1 1 *", "UTC");
+    struct plan_edit e = edit_of(&r, "2030-04-12T12:00:00Z", NULL, NULL);
+    struct error err = {.text = ""};
+    struct plan_switch w;
+    e.starts_at = fixture_instant("2031-02-01T00:00:00Z");
+    e.ends_at = fixture_instant("2031-03-01T00:00:00Z");
+    assert_int_equal(plan_switch_find(&e, &w, &err), STATUS_INVALID);
+    assert_string_equal(err.text,
+                        "nothing will fire: starts_at and ends_at leave none of the times "
+                        "that the rule names; change them or the rule");
+    e.starts_at = UTC_NONE;
+    e.ends_at = fixture_instant("2029-03-01T00:00:00Z");
+    assert_int_equal(plan_switch_find(&e, &w, NULL), STATUS_INVALID);
+    /* Ended by an edit, as its author wished. */
+    e = edit_of(&r, "2030-04-12T12:00:00Z", NULL, "2031-01-01T08:00:00Z");
+    e.ends_at = fixture_instant("2030-04-12T12:00:00Z");
+    assert_int_equal(plan_switch_find(&e, &w, NULL), STATUS_OK);
+    assert_false(w.next.found);
+    /* Never, and in so many words. */
+    e = edit_of(&r, "2030-04-12T12:00:00Z", NULL, NULL);
+    e.starts_at = UTC_UNBOUNDED;
+    assert_int_equal(plan_switch_find(&e, &w, NULL), STATUS_OK);
+    e.starts_at = UTC_NONE;
+    e.ends_at = UTC_PAST;
+    assert_int_equal(plan_switch_find(&e, &w, NULL), STATUS_OK);
+}
+
 static void test_a_date_that_an_edit_moves_into_the_past_is_due_at_once(void **state)
 {
     (void)state;
@@ -302,6 +332,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_firing_at_the_instant_of_the_edit_is_the_new_versions),
+        cmocka_unit_test(test_a_new_schedule_whose_window_has_none_of_its_times_has_a_problem),
         cmocka_unit_test(test_a_date_that_an_edit_moves_into_the_past_is_due_at_once),
         cmocka_unit_test(test_a_firing_an_edit_called_for_runs_once_whatever_the_misfire_policy),
         cmocka_unit_test(test_a_date_that_would_have_to_come_before_what_was_planned_is_refused),

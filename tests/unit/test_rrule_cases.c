@@ -223,6 +223,7 @@ static const struct {
     {"FREQ=DAILY;BYHOUR", "part \"BYHOUR\"", "="},
     {"FREQ=DAILY;BYMONTH=13", "BYMONTH \"13\"", "1 to 12"},
     {"FREQ=DAILY;BYMONTH=5L", "BYMONTH \"5L\"", "1 to 12"},
+    {"every monday", "it has no part NAME=VALUE", "such as FREQ=WEEKLY;BYDAY=MO"},
     {"FREQ=DAILY;BYMONTHDAY=0", "BYMONTHDAY \"0\"", "1 to 31"},
     {"FREQ=DAILY;BYMONTHDAY=32", "BYMONTHDAY \"32\"", "1 to 31"},
     {"FREQ=YEARLY;BYYEARDAY=367", "BYYEARDAY \"367\"", "1 to 366"},
@@ -303,6 +304,19 @@ static void test_the_command_refuses_each_bad_argument_in_one_line(void **state)
             fail_msg("%s: code %d, out \"%s\", err \"%s\"", whys[i], a.code, a.out, a.err);
         }
     }
+}
+
+static void test_local_times_may_have_a_blank_as_in_sql(void **state)
+{
+    (void)state;
+    const struct next_rrule_arguments arguments = {.rrule = "FREQ=DAILY",
+                                                   .start = "2030-04-12 06:00",
+                                                   .time_zone = "UTC",
+                                                   .count = "2",
+                                                   .exdate = "2030-04-12 06:00:00"};
+    struct answer a = ask(&arguments);
+    assert_string_equal(a.err, "");
+    assert_string_equal(a.out, "2030-04-13T06:00:00+00:00\n2030-04-14T06:00:00+00:00\n");
 }
 
 static void test_rdates_fire_where_the_rule_itself_names_nothing(void **state)
@@ -412,6 +426,7 @@ int main(void)
         cmocka_unit_test(test_until_ends_at_the_last_one_before_christmas),
         cmocka_unit_test(test_each_refused_rule_says_what_to_write),
         cmocka_unit_test(test_the_command_refuses_each_bad_argument_in_one_line),
+        cmocka_unit_test(test_local_times_may_have_a_blank_as_in_sql),
         cmocka_unit_test(test_rdates_fire_where_the_rule_itself_names_nothing),
         cmocka_unit_test(test_exdate_takes_away_and_rdate_adds_whatever_the_order),
         cmocka_unit_test(test_after_is_strict_and_without_it_the_start_is_included),

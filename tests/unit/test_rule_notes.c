@@ -168,6 +168,77 @@ static void test_a_rule_of_which_nothing_fires_says_so_and_why(void **state)
     calendar_free(empty);
 }
 
+static void exdates_check(const struct local_time *exdates, size_t count, const char *words,
+                          bool wanted)
+{
+    struct rule_source source = {.kind = "rrule",
+                                 .text = "FREQ=DAILY;COUNT=300",
+                                 .zone = "UTC",
+                                 .has_start = true,
+                                 .start = {day_of("2030-01-02") * SECONDS_A_DAY + 8 * 3600},
+                                 .exdates = exdates,
+                                 .exdate_count = count};
+    struct rule r = fixture_rule_of(&source);
+    notes_check(&r, &ALONE, words, wanted);
+}
+
+static void test_exception_that_is_no_time_of_the_rule_is_told(void **state)
+{
+    (void)state;
+    const int64_t day = day_of("2030-02-02") * SECONDS_A_DAY;
+    const struct local_time vain = {day};
+    const struct local_time good = {day + 8 * 3600};
+    const struct local_time apart[] = {{day - 40 * SECONDS_A_DAY}, {day + 400 * SECONDS_A_DAY}};
+    const struct local_time mixed[] = {good, {day + SECONDS_A_DAY}, {day + 2 * SECONDS_A_DAY}};
+    exdates_check(&vain, 1,
+                  "the exdate 2030-02-02 00:00 is no time that it names, so it takes nothing away; "
+                  "on that day it names 2030-02-02 08:00",
+                  true);
+    exdates_check(&good, 1, "exdate", false);
+    exdates_check(apart, 2, "exdate", false); /* before the start, behind the end */
+    exdates_check(mixed, 3,
+                  "2 of its 3 exdates are no times that it names, so they take nothing away; the "
+                  "first is 2030-02-03 00:00",
+                  true);
+}
+
+static void test_end_of_a_calendar_is_told_where_it_matters(void **state)
+{
+    (void)state;
+    struct calendar *hold = office();
+    struct rule_source source = {.kind = "cron",
+                                 .text = "0 6 * * *",
+                                 .zone = "UTC",
+                                 .calendar = hold,
+                                 .nonbusiness = ROLL_SKIP};
+    struct rule daily = fixture_rule_of(&source);
+    struct rule_around around = OFFICE;
+    const char *holds = "calendar \"office\" is known through 2031-12-31 and says hold: a firing "
+                        "that needs a later day waits until newer data is imported";
+    notes_check(&daily, &around, "is known through", false); /* two years ahead */
+    around.shown_to = fixture_instant("2031-12-30T06:00:00Z");
+    notes_check(&daily, &around, "is known through", false);
+    around.shown_to = fixture_instant("2031-12-31T06:00:00Z");
+    notes_check(&daily, &around, holds, true);
+
+    struct calendar_rules rules = rules_of(NULL, 0);
+    rules.valid_through = day_of("2030-02-20");
+    struct calendar *soon = calendar_of(&rules);
+    around.shown_to = (utc_us){0};
+    source.calendar = soon;
+    daily = fixture_rule_of(&source);
+    notes_check(&daily, &around,
+                "calendar \"office\" is known through 2030-02-20: behind that only weekends count "
+                "and holidays are taken for business days",
+                true);
+    source.text = "0 6 25 12 *";
+    struct rule christmas = fixture_rule_of(&source);
+    notes_check(&christmas, &around, "leaves nothing until then: later dates fire only because",
+                true);
+    calendar_free(soon);
+    calendar_free(hold);
+}
+
 static void test_a_change_of_the_clock_counts_on_the_day_a_firing_comes_to(void **state)
 {
     (void)state;
@@ -209,6 +280,8 @@ int main(void)
         cmocka_unit_test(test_notes_on_recurrence_rules_are_made_when_they_are_true),
         cmocka_unit_test(test_an_end_and_its_last_firing_are_told_of_every_kind),
         cmocka_unit_test(test_a_rule_of_which_nothing_fires_says_so_and_why),
+        cmocka_unit_test(test_exception_that_is_no_time_of_the_rule_is_told),
+        cmocka_unit_test(test_end_of_a_calendar_is_told_where_it_matters),
         cmocka_unit_test(test_a_change_of_the_clock_counts_on_the_day_a_firing_comes_to),
     };
     return cmocka_run_group_tests(tests, fixture_zones_open, fixture_zones_close);

@@ -67,9 +67,18 @@ static const char *const RECURRENCES[][2] = {
     {"FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO",
      "at 08:00 on Monday, in week 20 of the year (weeks begin on Monday), from 2030-01-07 "
      "08:00 on"},
-    {"FREQ=HOURLY;INTERVAL=5",
-     "at minute 0 of each hour, every 5th hour of the clock counted from 2030-01-07 08:00, "
-     "from 2030-01-07 08:00 on"},
+    {"FREQ=HOURLY;INTERVAL=5", "every 5 hours, counted from 2030-01-07 08:00"},
+    {"FREQ=HOURLY;INTERVAL=5;BYMINUTE=0,30",
+     "every 30 minutes, every 5th hour of the clock counted from 2030-01-07 08:00, from 2030-01-07 "
+     "08:00 on"},
+    {"FREQ=MINUTELY;INTERVAL=90", "every 90 minutes, counted from 2030-01-07 08:00"},
+    {"FREQ=MINUTELY;INTERVAL=30;COUNT=7",
+     "every 30 minutes, counted from 2030-01-07 08:00, 7 times in all"},
+    {"FREQ=MINUTELY;INTERVAL=7;BYDAY=MO",
+     "every 7 minutes on Monday, counted from 2030-01-07 08:00"},
+    {"FREQ=MINUTELY;INTERVAL=90;BYHOUR=9,10,11,12,13,14,15,16,17",
+     "every 90 minutes, counted from 2030-01-07 08:00, where that comes to one of these times: "
+     "every 30 minutes of hours 9, 11, 12, 14, 15 and 17"},
     {"FREQ=MINUTELY;INTERVAL=15;BYHOUR=9",
      "at 09:00, 09:15, 09:30 and 09:45 every day, every 15th minute of the clock counted from "
      "2030-01-07 08:00, from 2030-01-07 08:00 on"},

@@ -31,18 +31,19 @@ struct printed {
 };
 
 /* Owns: both texts. */
-static struct printed print(int width)
+static struct printed row_print(const struct column *columns, const char *const *cells,
+                                size_t count, int width)
 {
     struct printed p = {0};
     size_t size = 0;
     size_t gone_size = 0;
     struct table *t = table_new();
     assert_non_null(t);
-    for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
-        assert_true(table_column_add(t, &jobs[i]));
+    for (size_t i = 0; i < count; i++) {
+        assert_true(table_column_add(t, &columns[i]));
     }
-    for (size_t i = 0; i < sizeof jobs_cells / sizeof jobs_cells[0]; i++) {
-        assert_true(table_cell_add(t, jobs_cells[i]));
+    for (size_t i = 0; i < count; i++) {
+        assert_true(table_cell_add(t, cells[i]));
     }
     struct table_view view = {.to = open_memstream(&p.text, &size),
                               .left_out = open_memstream(&p.left_out, &gone_size),
@@ -58,6 +59,11 @@ static struct printed print(int width)
         p.widest = n > p.widest ? n : p.widest;
     }
     return p;
+}
+
+static struct printed print(int width)
+{
+    return row_print(jobs, jobs_cells, sizeof jobs / sizeof jobs[0], width);
 }
 
 static void printed_free(struct printed *p)
@@ -112,6 +118,44 @@ static void test_columns_go_from_the_right_where_nothing_can_be_cut_any_more(voi
     printed_free(&p);
 }
 
+/* Half an id is good for nothing, and an answer of seven columns is not read. */
+static void test_id_is_whole_or_gives_way_to_prose(void **state)
+{
+    (void)state;
+    static const struct column columns[] = {{.name = "id", .kind = COLUMN_TEXT},
+                                            {.name = "kind", .kind = COLUMN_TEXT},
+                                            {.name = "subject", .kind = COLUMN_TEXT},
+                                            {.name = "answer", .kind = COLUMN_TEXT}};
+    static const char *const cells[] = {
+        "caa2677f-d848-48ee-b20c-0123456789ab", "backfill", "a-schedule-with-a-long-name",
+        "no leader carried it out before its deadline; ask again with a fresh request id"};
+    struct printed narrow = row_print(columns, cells, 4, 70);
+    assert_null(strstr(narrow.text, "caa2677f"));
+    assert_non_null(strstr(narrow.text, "a-schedule-with-a-long-name"));
+    assert_string_equal(narrow.left_out, ", ID");
+    printed_free(&narrow);
+    struct printed wide = row_print(columns, cells, 4, 100);
+    assert_non_null(strstr(wide.text, cells[0]));
+    assert_string_equal(wide.left_out, "");
+    printed_free(&wide);
+}
+
+static void test_room_of_a_column_that_went_is_used(void **state)
+{
+    (void)state;
+    static const struct column columns[] = {{.name = "member", .kind = COLUMN_TEXT},
+                                            {.name = "zone", .kind = COLUMN_TEXT},
+                                            {.name = "at", .kind = COLUMN_TEXT},
+                                            {.name = "verdict", .kind = COLUMN_TEXT}};
+    static const char *const cells[] = {"scheduler-1", "America/New_York", "2030-04-12T06:00",
+                                        "stepped-forward"};
+    struct printed p = row_print(columns, cells, 4, 50);
+    assert_string_equal(p.text, "MEMBER       ZONE              AT\n"
+                                "scheduler-1  America/New_York  2030-04-12T06:00\n");
+    assert_string_equal(p.left_out, ", VERDICT");
+    printed_free(&p);
+}
+
 static void test_word_that_is_longer_than_its_column_is_broken(void **state)
 {
     (void)state;
@@ -130,6 +174,8 @@ int main(void)
         cmocka_unit_test(test_long_name_is_cut_and_said_to_be),
         cmocka_unit_test(test_name_is_whole_where_prose_can_give_way),
         cmocka_unit_test(test_columns_go_from_the_right_where_nothing_can_be_cut_any_more),
+        cmocka_unit_test(test_id_is_whole_or_gives_way_to_prose),
+        cmocka_unit_test(test_room_of_a_column_that_went_is_used),
         cmocka_unit_test(test_word_that_is_longer_than_its_column_is_broken),
     };
     if (setlocale(LC_ALL, "C.UTF-8") == NULL) {
