@@ -601,8 +601,10 @@ const struct command command_table[] = {
             "(2030-04-12T06:00), an instant (2030-04-12T04:00:00Z) or a date, or by SCHEDULE:KEY; "
             "SCHEDULE alone means its latest firing. AFTER is the time since the step before. "
             "Where there is no occurrence it says why: not due yet, paused, a problem, a gap and "
-            "its reason, before starts_at, after ends_at, deleted, no leader, held, or a time that "
-            "the rule does not name, with the nearest before and after.",
+            "its reason, before starts_at, after ends_at, deleted, no leader, held, a day that the "
+            "calendar takes away, or a time that the rule does not name, with the nearest before "
+            "and after. Where a calendar moves firings, TIME means what runs then, or else what is "
+            "about it, and KEY only the latter.",
         .privilege = READER,
         .run = why_command,
         .formats = FORMATS_PAGE,
