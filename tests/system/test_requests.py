@@ -1,5 +1,6 @@
 """Requests and holds: reportctl, real leaders and a real worker."""
 
+import signal
 import uuid
 
 import pytest
@@ -178,11 +179,13 @@ def test_a_connection_that_comes_back_to_another_installation_is_refused_by_name
     first, = ctl.db.execute("SELECT id FROM reports.installation").fetchone()
     asking = ctl.start("trigger", "stuck", "--wait", "60", "--request-id", request)
     wait_until(lambda: ctl.json("requests"), 10, "the request is there")
-    # As if its name led to another database now.
+    # As if its name led to another database now; it stands still, or it could look in between.
+    asking.send_signal(signal.SIGSTOP)
     other, = ctl.db.execute("UPDATE reports.installation SET id = gen_random_uuid() RETURNING id").fetchone()
     ctl.db.execute("DELETE FROM reports.request")
     ctl.db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                    " WHERE application_name = 'reportctl' AND datname = current_database()")
+    asking.send_signal(signal.SIGCONT)
     out, errors = asking.communicate(timeout=90)
     assert (asking.returncode, out) == (1, "")
     assert f"installation {other}, not {first}" in errors
