@@ -22,6 +22,15 @@ void fixture_edit(const char *schedule, const char *set, const char *ago)
     version_move(schedule, ago);
 }
 
+void fixture_written_at(const char *schedule, const char *since)
+{
+    (void)fixture_sql("DELETE FROM reports.schedule_change WHERE schedule = '%s' AND version = 1",
+                      schedule);
+    (void)fixture_sql("UPDATE reports.schedule_version SET effective_from = '%s' WHERE "
+                      "schedule = '%s'",
+                      since, schedule);
+}
+
 void fixture_insert(const char *schedule, const char *rule, const char *ago)
 {
     (void)fixture_sql("INSERT INTO reports.schedule (name, report, kind, rule) VALUES ('%s', "

@@ -11,6 +11,9 @@ void fixture_edit(const char *schedule, const char *set, const char *ago);
 void fixture_insert(const char *schedule, const char *rule, const char *ago);
 void fixture_delete(const char *schedule, const char *ago);
 
+/* As if the schedule had been written as it is now, in one go, at the instant `since`. */
+void fixture_written_at(const char *schedule, const char *since);
+
 /* Lets the leader plan what is due now, then compares the schedule's versions with its occurrences
  * and gaps: each firing that was due under a version has one or the other, none has both, none was
  * made that no version called for, and the gaps count what they cover. Knows rules `minute hour`

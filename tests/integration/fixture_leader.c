@@ -82,6 +82,14 @@ unsigned leader_settle(struct leader *l)
     return planned;
 }
 
+void fixture_lead_once(void)
+{
+    struct leader l = leader_make();
+    leader_prepare(&l);
+    (void)leader_settle(&l);
+    leader_leave(&l);
+}
+
 void fixture_schedule(const char *name, const char *kind, const char *rule, const char *age,
                       const char *more)
 {

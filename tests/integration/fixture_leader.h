@@ -32,6 +32,9 @@ enum status leader_step(struct leader *l, bool notified, struct planning_result 
  * occurrences planned. */
 unsigned leader_settle(struct leader *l);
 
+/* A leader comes, plans what is due, and goes. */
+void fixture_lead_once(void);
+
 /* Steps until the query gives the wanted value. False when the time is over. */
 bool leader_step_until(struct leader *l, const char *sql, const char *want, int64_t ms);
 

@@ -78,6 +78,16 @@ const struct ledger_counts *fixture_verified(void)
     return &counts;
 }
 
+void fixture_proved(int days, int64_t due_at_least)
+{
+    const char *found = fixture_verify(days);
+    if (found[0] != '\0') {
+        fail_msg("%s", found);
+    }
+    assert_int_equal(counts.due, counts.planned + counts.in_gaps + counts.not_yet);
+    assert_true(counts.due >= due_at_least);
+}
+
 int64_t fixture_verified_parts(void)
 {
     return parts;

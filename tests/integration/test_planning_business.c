@@ -30,11 +30,7 @@ static void write_story(const struct story *t)
                       "misfire_age = '3660 days', ends_at = '%s', business_date = '%s' %s "
                       "WHERE name = '%s'",
                       t->until, t->business_date, t->more, t->name);
-    (void)fixture_sql("DELETE FROM reports.schedule_change WHERE schedule = '%s' AND version = 1",
-                      t->name);
-    (void)fixture_sql("UPDATE reports.schedule_version SET effective_from = '%s' WHERE "
-                      "schedule = '%s'",
-                      t->since, t->name);
+    fixture_written_at(t->name, t->since);
 }
 
 static void write_calendars(void)
@@ -52,14 +48,6 @@ static void write_calendars(void)
                       "('acme', 'FY2026-P03', '2026-03-23', '2026-04-26')");
 }
 
-static void lead_once(void)
-{
-    struct leader l = leader_make();
-    leader_prepare(&l);
-    (void)leader_settle(&l);
-    leader_leave(&l);
-}
-
 /* "key date" of all occurrences, by time. */
 static const char *firings(const char *schedule)
 {
@@ -71,13 +59,8 @@ static const char *firings(const char *schedule)
 static void check_proved(void)
 {
     int days = (int)fixture_count("SELECT now()::date - '2025-12-01'::date");
-    const char *found = fixture_verify(days);
-    if (found[0] != '\0') {
-        fail_msg("%s", found);
-    }
-    const struct ledger_counts *n = fixture_verified();
-    assert_int_equal(n->due, n->planned + n->in_gaps);
-    assert_true(n->due > 0);
+    fixture_proved(days, 1);
+    assert_int_equal(fixture_verified()->not_yet, 0);
 }
 
 /* For each occurrence that the planner made SQL says the same days, key and window. */
@@ -124,7 +107,7 @@ static void write_stories(void)
     for (size_t i = 0; i < sizeof STORIES / sizeof STORIES[0]; i++) {
         write_story(&STORIES[i]);
     }
-    lead_once();
+    fixture_lead_once();
     for (size_t i = 0; i < sizeof STORIES / sizeof STORIES[0]; i++) {
         assert_string_equal(fixture_problem(STORIES[i].name), "");
     }
@@ -185,7 +168,7 @@ static void test_an_edit_in_the_middle_of_a_period_passes_over_none_and_repeats_
     write_edit("sooner", "0 6 2 * *", "2026-04-03 12:00Z");
     write_edit("later", "0 6 5 * *", "2026-04-03 12:00Z");
     write_edit("long-ago", "0 6 28 * *", "2026-04-20 12:00Z");
-    lead_once();
+    fixture_lead_once();
     assert_string_equal(
         fixture_sql("SELECT string_agg(occurrence_key || '@' || to_char(scheduled_for, 'MM-DD') || "
                     "' v' || version, ', ' ORDER BY scheduled_for) FROM reports.occurrence WHERE "
@@ -275,7 +258,7 @@ static void test_a_rule_that_repeats_a_period_is_a_problem_with_the_remedy(void 
     static const struct story daily = {"daily",       "0 6 * * *",   "UTC", "previous_month",
                                        "2026-04-01Z", "2027-04-01Z", ""};
     write_story(&daily);
-    lead_once();
+    fixture_lead_once();
     assert_non_null(strstr(fixture_problem("daily"),
                            "the rule fires twice for 2026-03, at 2026-04-01T06:00:00+00:00 and at "
                            "2026-04-02T06:00:00+00:00, and a period is reported once; write a rule "
@@ -283,7 +266,7 @@ static void test_a_rule_that_repeats_a_period_is_a_problem_with_the_remedy(void 
     assert_int_equal(fixture_count("SELECT count(*) FROM reports.occurrence"), 0);
     /* Mended: what was due meanwhile by the mended rule is a gap, by its keys. */
     (void)fixture_sql("UPDATE reports.schedule SET rule = '0 6 1 * *'");
-    lead_once();
+    fixture_lead_once();
     assert_string_equal(fixture_problem("daily"), "");
     assert_string_equal(fixture_gaps("daily"), "problem_mended 8 2026-03..2026-10");
     check_proved();
@@ -296,7 +279,7 @@ static void test_a_fiscal_period_that_is_missing_is_a_problem_until_it_is_there(
                                         "2026-02-24Z", "2026-06-01Z", ""};
     write_calendars();
     write_story(&fiscal);
-    lead_once();
+    fixture_lead_once();
     assert_string_equal(firings("fiscal"), "FY2026-P01 2026-02-22, FY2026-P02 2026-03-22");
     assert_string_equal(fixture_problem("fiscal"),
                         "fiscal calendar acme has no period with 2026-04-28; insert it into "
@@ -304,7 +287,7 @@ static void test_a_fiscal_period_that_is_missing_is_a_problem_until_it_is_there(
     (void)fixture_sql("INSERT INTO reports.fiscal_period VALUES "
                       "('acme', 'FY2026-P04', '2026-04-27', '2026-05-24'), "
                       "('acme', 'FY2026-P05', '2026-05-25', '2026-06-21')");
-    lead_once();
+    fixture_lead_once();
     assert_string_equal(fixture_problem("fiscal"), "");
     assert_string_equal(fixture_gaps("fiscal"), "problem_mended 2 FY2026-P03..FY2026-P04");
     check_proved();

@@ -31,19 +31,7 @@ static void write_story(const struct story *t)
     (void)fixture_sql("UPDATE reports.schedule SET misfire = 'run_all', misfire_max = 1000, "
                       "misfire_age = '3660 days', ends_at = '%s' %s WHERE name = '%s'",
                       t->until, t->more != NULL ? t->more : "", t->name);
-    (void)fixture_sql("DELETE FROM reports.schedule_change WHERE schedule = '%s' AND version = 1",
-                      t->name);
-    (void)fixture_sql("UPDATE reports.schedule_version SET effective_from = '%s' WHERE "
-                      "schedule = '%s'",
-                      t->since, t->name);
-}
-
-static void lead_once(void)
-{
-    struct leader l = leader_make();
-    leader_prepare(&l);
-    (void)leader_settle(&l);
-    leader_leave(&l);
+    fixture_written_at(t->name, t->since);
 }
 
 /* "key@instant" of all occurrences, by time. */
@@ -59,13 +47,8 @@ static const char *firings(const char *schedule)
 static void check_proved(void)
 {
     int days = (int)fixture_count("SELECT now()::date - '2026-01-01'::date");
-    const char *found = fixture_verify(days);
-    if (found[0] != '\0') {
-        fail_msg("%s", found);
-    }
-    const struct ledger_counts *n = fixture_verified();
-    assert_int_equal(n->due, n->planned + n->in_gaps);
-    assert_true(n->due > 0);
+    fixture_proved(days, 1);
+    assert_int_equal(fixture_verified()->not_yet, 0);
 }
 
 struct told {
@@ -78,7 +61,7 @@ static void check_stories(const struct told *told, size_t count)
     for (size_t i = 0; i < count; i++) {
         write_story(&told[i].story);
     }
-    lead_once();
+    fixture_lead_once();
     for (size_t i = 0; i < count; i++) {
         assert_string_equal(fixture_problem(told[i].story.name), "");
         assert_string_equal(firings(told[i].story.name), told[i].want);
@@ -156,7 +139,7 @@ static void test_a_rule_of_quartz_is_kept_and_planned_by_what_it_means(void **st
                         "0 0 6 ? * 2-3 = 0 6 * * 1-2");
     /* Back in the other dialect nothing is left of it. */
     fixture_edit("quartz", "dialect = 'std', rule = '0 6 * * 1'", "0 seconds");
-    lead_once();
+    fixture_lead_once();
     assert_string_equal(fixture_problem("quartz"), "");
     assert_string_equal(fixture_sql("SELECT rule_std IS NULL FROM reports.schedule_progress"), "t");
 }
@@ -166,7 +149,7 @@ static void test_a_bad_rule_of_quartz_is_the_schedules_problem(void **state)
     (void)state;
     write_story(&(struct story){"quartz", "cron", "0 0 6 * * 2-3", "UTC", "2026-10-24T00:00:00Z",
                                 "2026-10-31T00:00:00Z", ", dialect = 'quartz'"});
-    lead_once();
+    fixture_lead_once();
     assert_non_null(strstr(fixture_problem("quartz"), "cron \"0 0 6 * * 2-3\""));
 }
 
@@ -185,7 +168,7 @@ static void test_jitter_moves_when_a_firing_is_due_and_nothing_else(void **state
     int64_t delay_s = rule_jitter_us("spread", 3600) / MICROS_A_SECOND;
     assert_true(delay_s > 60);
     write_story(&SPREAD);
-    lead_once();
+    fixture_lead_once();
     assert_string_equal(fixture_sql("SELECT string_agg(occurrence_key, ' ' ORDER BY scheduled_for) "
                                     "FROM reports.occurrence"),
                         "2026-10-24T04:00 2026-10-24T05:00 2026-10-24T06:00 2026-10-24T07:00");
@@ -216,7 +199,7 @@ static void test_another_jitter_loses_and_repeats_no_firing(void **state)
                       "timestamptz '2026-10-24T06:00:00Z' + %lld * interval '1 s' END "
                       "WHERE version > 2",
                       (long long)(delay_s - 1));
-    lead_once();
+    fixture_lead_once();
     assert_string_equal(fixture_problem("spread"), "");
     assert_string_equal(
         fixture_sql("SELECT string_agg(right(occurrence_key, 5) || ' v' || version || ' +' || "
@@ -244,7 +227,7 @@ static void test_a_gap_of_a_broken_version_has_its_delay(void **state)
                       "timestamptz '2026-10-24T06:00:00Z' + %lld * interval '1 s' END "
                       "WHERE version > 2",
                       (long long)(delay_s - 1));
-    lead_once();
+    fixture_lead_once();
     assert_string_equal(
         fixture_sql("SELECT string_agg(right(occurrence_key, 5) || ' v' || version, ', ' ORDER BY "
                     "occurrence_key) FROM reports.occurrence"),
@@ -261,7 +244,7 @@ static void test_what_was_missed_is_one_run_with_one_window(void **state)
     t.more = NULL;
     write_story(&t);
     (void)fixture_sql("UPDATE reports.schedule_version SET misfire = 'coalesce'");
-    lead_once();
+    fixture_lead_once();
     assert_string_equal(
         fixture_sql("SELECT string_agg(occurrence_key || ' ' || cause || ' ' || "
                     "coalesce(to_char(window_start AT TIME ZONE 'UTC', 'HH24:MI'), 'ever') || ' ' "
@@ -310,14 +293,14 @@ static void test_a_pause_lasts_until_an_edit_begins_and_no_longer(void **state)
     fixture_schedule("minutes", "cron", "* * * * *", "1 hour", "paused = true");
     (void)fixture_sql("UPDATE reports.schedule SET paused = false, effective_from = "
                       "date_trunc('minute', now()) + interval '1 day'");
-    lead_once();
+    fixture_lead_once();
     /* What is still to come is in no gap. */
     assert_string_equal(fixture_gaps("minutes"), "");
     assert_int_equal(fixture_count("SELECT version FROM reports.schedule_progress"), 2);
     /* An edit that begins now takes its place. */
     (void)fixture_sql("UPDATE reports.schedule SET effective_from = NULL");
-    lead_once();
-    lead_once();
+    fixture_lead_once();
+    fixture_lead_once();
     assert_int_equal(fixture_count("SELECT version FROM reports.schedule_progress"), 4);
     assert_int_equal(
         fixture_count("SELECT count(*) FROM reports.schedule_gap WHERE reason = "

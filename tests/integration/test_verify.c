@@ -14,26 +14,6 @@
 #include "fixture_verify.h"
 #include "ledger.h"
 
-/* A leader comes, plans what is due, and goes. */
-static void lead_once(void)
-{
-    struct leader l = leader_make();
-    leader_prepare(&l);
-    (void)leader_settle(&l);
-    leader_leave(&l);
-}
-
-static void check_proved(int days, int64_t due_at_least)
-{
-    const char *found = fixture_verify(days);
-    if (found[0] != '\0') {
-        fail_msg("%s", found);
-    }
-    const struct ledger_counts *n = fixture_verified();
-    assert_int_equal(n->due, n->planned + n->in_gaps + n->not_yet);
-    assert_true(n->due >= due_at_least);
-}
-
 /* Each of the lines begins one finding, in any order, and there is no other. */
 static void check_found(int days, const char *const *lines, size_t count)
 {
@@ -61,7 +41,7 @@ static void check_found(int days, const char *const *lines, size_t count)
 static void ten_days(void)
 {
     fixture_schedule("daily", "cron", "0 6 * * *", "10 days", "misfire_age = '30 days'");
-    lead_once();
+    fixture_lead_once();
     (void)fixture_sql(
         "UPDATE reports.job SET state = 'succeeded', attempt = 1, claimed_at = now(), "
         "finished_at = now()");
@@ -102,8 +82,8 @@ static void test_outages_under_every_misfire_policy_prove(void **state)
                      "misfire = 'run_all', misfire_age = '1 day'");
     fixture_schedule("pulse", "interval", "90 s", "2 days", "anchor = '2026-01-01T00:00:00.25Z'");
     fixture_schedule("single", "once", "2026-11-01T06:00", "400 days", NULL);
-    lead_once();
-    check_proved(400, 2 * 1440 + 2 * 1440 / 7 + 40 + 9 * 24 - 10);
+    fixture_lead_once();
+    fixture_proved(400, 2 * 1440 + 2 * 1440 / 7 + 40 + 9 * 24 - 10);
 }
 
 static void test_a_year_with_both_changes_of_the_clock_proves(void **state)
@@ -114,8 +94,8 @@ static void test_a_year_with_both_changes_of_the_clock_proves(void **state)
     fixture_schedule("clock", "cron", "*/30 * * * *", "380 days",
                      "time_zone = 'America/New_York', misfire = 'skip'");
     fixture_schedule("last", "cron", "15 1 L * *", "380 days", "time_zone = 'Europe/Dublin'");
-    lead_once();
-    check_proved(400, 379 + 379 * 48 + 12);
+    fixture_lead_once();
+    fixture_proved(400, 379 + 379 * 48 + 12);
     assert_true(fixture_verified()->planned >= 379);
 }
 
@@ -136,14 +116,14 @@ static void test_what_happens_to_a_schedule_in_its_life_proves(void **state)
                  "min'",
                  "100 minutes");
     fixture_edit("often", "ends_at = NULL, misfire = 'skip'", "30 minutes");
-    lead_once();
+    fixture_lead_once();
     assert_string_equal(fixture_problem("often"), "");
-    check_proved(2, 12 + 12 + 12 + 20 + 20 + 15 + 10 + 20 + 14);
+    fixture_proved(2, 12 + 12 + 12 + 20 + 20 + 15 + 10 + 20 + 14);
     /* Paused and broken now: nothing is expected of them. */
     fixture_edit("often", "paused = true", "20 minutes");
     fixture_insert("broken", "0 0 31 2 *", "3 hours");
-    lead_once();
-    check_proved(2, 1);
+    fixture_lead_once();
+    fixture_proved(2, 1);
     assert_int_equal(fixture_verified()->withheld, 2);
 }
 
@@ -152,20 +132,20 @@ static void test_a_date_that_an_edit_moves_proves(void **state)
     (void)state;
     /* Ahead of UTC and back: the same dates come again; and a time moved into today's past. */
     fixture_insert("daily", "0 0 * * *", "9 days");
-    lead_once();
+    fixture_lead_once();
     fixture_edit("daily", "time_zone = 'Pacific/Kiritimati'", "0 seconds");
-    lead_once();
+    fixture_lead_once();
     fixture_edit("daily", "time_zone = 'Pacific/Pago_Pago'", "0 seconds");
-    lead_once();
-    check_proved(20, 8);
+    fixture_lead_once();
+    fixture_proved(20, 8);
     fixture_insert("moved", "59 23 * * *", "3 days");
-    lead_once();
+    fixture_lead_once();
     fixture_edit("moved", "rule = '0 0 * * *'", "0 seconds");
-    lead_once();
+    fixture_lead_once();
     assert_int_equal(fixture_count("SELECT count(*) FROM reports.occurrence WHERE schedule = "
                                    "'moved' AND cause = 'edit'"),
                      1);
-    check_proved(20, 8 + 4);
+    fixture_proved(20, 8 + 4);
 }
 
 static void test_keys_that_people_took_prove(void **state)
@@ -181,11 +161,11 @@ static void test_keys_that_people_took_prove(void **state)
                       "timeout, finished_at) SELECT job_id, schedule, occurrence_key, scope, "
                       "'nothing', 'default', 0, 'cancelled', now(), 1, '0', '0', '1 h', now() "
                       "FROM reports.occurrence");
-    lead_once();
+    fixture_lead_once();
     assert_string_equal(fixture_sql("SELECT string_agg(reason || ' ' || firings, ', ' ORDER BY "
                                     "from_fire_at) FROM reports.schedule_gap"),
                         "overlap_forbid 3, key_taken 1");
-    check_proved(20, 5);
+    fixture_proved(20, 5);
 }
 
 static void test_an_edit_that_commits_late_proves(void **state)
@@ -223,8 +203,8 @@ static void test_what_is_due_and_not_planned_is_not_yet_or_overdue(void **state)
     (void)state;
     fixture_insert("daily", "0 0 * * *", "3 days");
     CHECK_FOUND(20, line("wrong", 2, "overdue 3: due, and the edit that names it is not taken in"));
-    lead_once();
-    check_proved(20, 3);
+    fixture_lead_once();
+    fixture_proved(20, 3);
     (void)fixture_sql("DELETE FROM reports.occurrence; DELETE FROM reports.job; UPDATE "
                       "reports.schedule_progress SET last_fire_at = NULL, next_fire_at = "
                       "date_trunc('day', now() - interval '2 days')");
@@ -240,7 +220,7 @@ static void test_an_occurrence_that_is_gone_is_missing(void **state)
 {
     (void)state;
     ten_days();
-    check_proved(20, 9);
+    fixture_proved(20, 9);
     (void)fixture_sql("DELETE FROM reports.occurrence WHERE " DAY(4));
     CHECK_FOUND(20, line("wrong", 4, "missing 1: no occurrence, and in no gap"),
                 line("wrong", 4, "job 1: job "));
@@ -260,7 +240,7 @@ static void test_an_occurrence_that_no_version_names_is_found(void **state)
     CHECK_FOUND(20, line("wrong", 4, "unnamed 1: the rule of its version does not name this time"));
     (void)fixture_sql("UPDATE reports.occurrence SET scheduled_for = scheduled_for - interval '1 "
                       "minute' WHERE " DAY(4));
-    check_proved(20, 9);
+    fixture_proved(20, 9);
     (void)fixture_sql("UPDATE reports.occurrence SET version = 7 WHERE " DAY(4));
     CHECK_FOUND(20, line("wrong", 4, "unnamed 1: there was no such version at that time"),
                 line("wrong", 4, "unnamed 1: the schedule has no version 7"));
@@ -298,8 +278,8 @@ static void test_a_gap_that_was_touched_is_found(void **state)
 {
     (void)state;
     fixture_schedule("often", "cron", "*/10 * * * *", "5 hours", "misfire = 'skip'");
-    lead_once();
-    check_proved(2, 29);
+    fixture_lead_once();
+    fixture_proved(2, 29);
     int64_t firings = fixture_count("SELECT firings FROM reports.schedule_gap");
     assert_true(firings >= 28);
     (void)fixture_sql("UPDATE reports.schedule_gap SET from_fire_at = from_fire_at + interval '10 "
@@ -347,7 +327,7 @@ static void test_jobs_attempts_and_files_that_do_not_fit_are_found(void **state)
         "UPDATE reports.installation SET keep_attempts = '1 day'; UPDATE reports.job "
         "SET finished_at = now() - interval '2 days', claimed_at = now() - interval '2 "
         "days' WHERE " DAY(4));
-    check_proved(20, 9);
+    fixture_proved(20, 9);
     (void)fixture_sql("UPDATE reports.installation SET keep_attempts = '400 days'");
     (void)fixture_sql("INSERT INTO reports.job_attempt (job_id, attempt, token, worker, outcome, "
                       "started_at) SELECT id, 1, gen_random_uuid(), gen_random_uuid(), 'failed', "
@@ -446,7 +426,7 @@ static void test_a_schedule_that_fires_each_second_is_read_in_slices(void **stat
     (void)state;
     fixture_schedule("ticking", "interval", "1 s", "30 hours",
                      "anchor = '2026-01-01', misfire = 'skip'");
-    lead_once();
+    fixture_lead_once();
     /* As if all had run. */
     (void)fixture_sql(
         "INSERT INTO reports.occurrence (schedule, occurrence_key, scope, job_id, scheduled_for, "
@@ -462,7 +442,7 @@ static void test_a_schedule_that_fires_each_second_is_read_in_slices(void **stat
                       "timeout, finished_at) SELECT job_id, schedule, occurrence_key, scope, "
                       "'nothing', 'default', 0, 'cancelled', now(), 1, '0', '0', '1 h', now() "
                       "FROM reports.occurrence WHERE job_id NOT IN (SELECT id FROM reports.job)");
-    check_proved(2, 100000);
+    fixture_proved(2, 100000);
     assert_true(fixture_verified()->planned > 100000);
     (void)fixture_sql("DELETE FROM reports.occurrence WHERE scheduled_for > now() - interval '7 "
                       "hours' AND scheduled_for <= now() - interval '6 hours'");

@@ -8,24 +8,9 @@ SET jit = off; -- as the daemons have it
 
 INSERT INTO reports.queue (name) VALUES ('q1'), ('q2');
 UPDATE reports.scope SET catch_up_max = NULL WHERE name = 'tap';
-CREATE FUNCTION pg_temp.schedule(p_name text, p_queue text DEFAULT 'q1', p_priority integer DEFAULT 0, p_overlap text DEFAULT 'allow') RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    INSERT INTO reports.schedule (name, scope, report, kind, rule, queue, priority, overlap) VALUES (p_name, 'tap', 'nothing', 'cron', '* * * * *', p_queue, p_priority, p_overlap);
-    PERFORM reports.take_in('tap', 1, 100, pg_temp.leader(), ARRAY[p_name], ARRAY(SELECT c.id FROM reports.schedule_change c WHERE c.schedule = p_name),
-                            '{1}', '{NULL}', ARRAY[clock_timestamp()], '{2030-01-01}', '{NULL}', '{0}', '{minute}', '{NULL}', '{test}');
-END
-$$;
--- Firings p_first to p_last of a schedule, one a minute, under their numbers as keys.
-CREATE FUNCTION pg_temp.plan(p_schedule text, p_first integer, p_last integer, p_cause text DEFAULT 'misfire') RETURNS text LANGUAGE sql AS $$
-    SELECT format('%s %s', r.verdict, r.planned)
-      FROM reports.schedule_progress p,
-           LATERAL (SELECT array_agg(i::text ORDER BY i) AS keys, array_agg(timestamptz '2026-01-01' + i * interval '1 min' ORDER BY i) AS at, count(*)::integer AS n FROM generate_series(p_first, p_last) i) t,
-           reports.plan_batch('tap', 1, 100, pg_temp.leader(), ARRAY[p_schedule], ARRAY[p.version], ARRAY[p.step], '{2030-01-01}', '{2030-01-01}', '{0}',
-               ARRAY[t.at[t.n]], '{2026-01-01}', '{0}', 'x', array_fill(p_schedule, ARRAY[t.n]), t.keys, ARRAY(SELECT gen_random_uuid() FROM unnest(t.keys)),
-               t.at, array_fill(timestamp '2026-01-01', ARRAY[t.n]), array_fill(0, ARRAY[t.n]), array_fill(date '2026-01-01', ARRAY[t.n]), array_fill(timestamptz '2026-01-01', ARRAY[t.n]),
-               array_fill(p_cause, ARRAY[t.n]), '{}', '{}', '{}', '{}', '{}', '{}', '{}') r
-     WHERE p.schedule = p_schedule
-$$;
+\set queue q1
+\set cause misfire
+\ir minutes.psql
 -- The keys of those that wait, and behind a bar of those that may run.
 CREATE FUNCTION pg_temp.jobs(p_schedule text) RETURNS text LANGUAGE sql AS $$
     SELECT concat_ws(' | ', coalesce(string_agg(occurrence_key, ' ' ORDER BY occurrence_key::integer) FILTER (WHERE state = 'waiting'), '-'),

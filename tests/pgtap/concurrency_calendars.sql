@@ -3,13 +3,7 @@
 \ir sessions.psql
 SELECT no_plan();
 
-INSERT INTO reports.ensemble (id, incarnation, adopted_by) VALUES ('conc', 1, 'conc');
-CREATE TEMP TABLE pid AS
-SELECT name, pg_temp.open(name, CASE WHEN name LIKE 'user%' THEN current_user ELSE 'report_scheduler' END) AS pid FROM unnest('{leader,user1,user2}'::text[]) name;
-CREATE FUNCTION pg_temp.tend() RETURNS text LANGUAGE sql AS $$
-    SELECT pg_temp.run('leader', $t$SELECT concat(verdict, CASE WHEN next_release <= database_now + interval '1 second' THEN ', soon again' END)
-                                     FROM reports.tend('conc', 1, 1, '00000000-0000-4000-8000-000000000001', 100)$t$)
-$$;
+\ir held.psql
 CREATE FUNCTION pg_temp.following() RETURNS text LANGUAGE sql AS $$
     SELECT string_agg(s.name, ' ' ORDER BY s.name) FROM reports.schedule s JOIN reports.calendar c ON c.name = s.calendar
      WHERE s.scope = 'conc' AND s.calendar_version = c.version

@@ -3,13 +3,7 @@
 \ir sessions.psql
 SELECT no_plan();
 
-INSERT INTO reports.ensemble (id, incarnation, adopted_by) VALUES ('conc', 1, 'conc');
-CREATE TEMP TABLE pid AS
-SELECT name, pg_temp.open(name, CASE WHEN name LIKE 'user%' THEN current_user ELSE 'report_scheduler' END) AS pid FROM unnest('{leader,user1,user2}'::text[]) name;
-CREATE FUNCTION pg_temp.tend() RETURNS text LANGUAGE sql AS $$
-    SELECT pg_temp.run('leader', $t$SELECT concat(verdict, CASE WHEN next_release <= database_now + interval '1 second' THEN ', soon again' END)
-                                     FROM reports.tend('conc', 1, 1, '00000000-0000-4000-8000-000000000001', 100)$t$)
-$$;
+\ir held.psql
 CREATE FUNCTION pg_temp.edited() RETURNS text LANGUAGE sql AS $$
     SELECT string_agg(c.schedule || ' ' || v.change_reason, ', ' ORDER BY c.schedule) FROM reports.schedule_change c JOIN reports.schedule_version v USING (schedule, version) WHERE c.scope = 'conc'
 $$;
