@@ -338,9 +338,26 @@ END
 $$;
 COMMENT ON FUNCTION reports.fence_holds(text, bigint, bigint, uuid, text) IS 'Takes the scope''s locks and compares; records a refusal.';
 
+-- Whether a hold is in force is asked here and nowhere else, except where a hold is lifted, which locks its row. What a
+-- hold forbids: is_held (a scope's planning, answers, deliveries), claims_are_held, scopes_not_to_claim and
+-- queues_not_to_claim (claims).
+CREATE VIEW reports.v_hold_history AS
+SELECT h.id,
+       CASE WHEN h.queue IS NOT NULL THEN 'queue' WHEN h.scope IS NOT NULL THEN 'scope' ELSE 'installation' END AS kind,
+       coalesce(h.queue, h.scope, 'all') AS subject,
+       h.scope, h.queue, h.reason, h.since AS since_at, h.raised_by, h.lifted_at, h.lifted_by, h.cause, h.mark
+  FROM reports.hold h;
+COMMENT ON VIEW reports.v_hold_history IS 'All holds there have been; lifted_at NULL: in force.';
+
+CREATE VIEW reports.v_hold AS
+SELECT h.id, h.kind, h.subject, h.scope, h.queue, h.reason, h.since_at, h.raised_by, h.cause
+  FROM reports.v_hold_history h
+ WHERE h.lifted_at IS NULL;
+COMMENT ON VIEW reports.v_hold IS 'Holds in force, on the installation, a scope or a queue (kind).';
+
 CREATE FUNCTION reports.is_held(p_scope text) RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$ SELECT EXISTS (SELECT FROM reports.hold WHERE lifted_at IS NULL AND queue IS NULL AND (scope IS NULL OR scope = p_scope)) $$;
+AS $$ SELECT EXISTS (SELECT FROM reports.v_hold h WHERE h.queue IS NULL AND (h.scope IS NULL OR h.scope = p_scope)) $$;
 COMMENT ON FUNCTION reports.is_held(text) IS 'Does a hold stand on the scope or the installation?';
 
 -- Not by pg_control_checkpoint(), which tells the old one until the first checkpoint after a promotion.
@@ -389,7 +406,7 @@ DECLARE
     made bigint;
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('reports.hold:' || p_scope, 0));
-    IF EXISTS (SELECT FROM reports.hold h WHERE h.scope = p_scope AND h.cause = p_cause AND h.lifted_at IS NULL) THEN
+    IF EXISTS (SELECT FROM reports.v_hold h WHERE h.scope = p_scope AND h.cause = p_cause) THEN
         RETURN;
     END IF;
     INSERT INTO reports.hold (scope, cause, reason, raised_by, mark)
@@ -531,7 +548,7 @@ DECLARE
     met text[] := ARRAY(SELECT DISTINCT r.id FROM reports.ensemble_refused r
                           WHERE r.last_at > clock_timestamp() - interval '30 seconds' AND r.installation IS NULL ORDER BY r.id);
 BEGIN
-    IF EXISTS (SELECT FROM reports.hold h WHERE h.cause = 'zxid_regressed' AND h.lifted_at IS NULL) THEN
+    IF EXISTS (SELECT FROM reports.v_hold h WHERE h.cause = 'zxid_regressed') THEN
         met := met || ARRAY(SELECT e.id FROM reports.ensemble e ORDER BY e.incarnation DESC LIMIT 1);
     END IF;
     IF p_ensemble = ANY (met) OR (p_ensemble IS NULL AND cardinality(met) = 1) THEN
@@ -860,8 +877,8 @@ BEGIN
       FROM reports.fence f
       -- What a guard found comes first.
       LEFT JOIN LATERAL (SELECT format('%shold %s: %s', CASE WHEN x.cause <> 'operator' THEN x.cause || ', ' ELSE '' END, x.id, x.reason) AS text
-                           FROM reports.hold x
-                          WHERE x.lifted_at IS NULL AND x.queue IS NULL AND (x.scope IS NULL OR x.scope = p_scope)
+                           FROM reports.v_hold x
+                          WHERE x.queue IS NULL AND (x.scope IS NULL OR x.scope = p_scope)
                           ORDER BY (x.cause = 'operator'), x.id LIMIT 1) h ON true
      WHERE f.scope = p_scope;
     IF NOT FOUND THEN

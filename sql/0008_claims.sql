@@ -72,14 +72,35 @@ END
 $$;
 COMMENT ON FUNCTION reports.claimed_jobs(reports.job[]) IS 'The given rows of running jobs, with all a worker needs to run them.';
 
+-- What is not claimed, for all that give claims out. Arrays, which a claim asks for once, and not a function of the job.
+CREATE FUNCTION reports.claims_are_held() RETURNS boolean
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$ SELECT EXISTS (SELECT FROM reports.v_hold h WHERE h.scope IS NULL AND h.queue IS NULL) $$;
+COMMENT ON FUNCTION reports.claims_are_held() IS 'Does a hold stand on the whole installation?';
+
+CREATE FUNCTION reports.scopes_not_to_claim() RETURNS text[]
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+    SELECT coalesce(array_agg(x.scope::text), '{}')
+      FROM (SELECT h.scope FROM reports.v_hold h WHERE h.scope IS NOT NULL
+            UNION ALL
+            SELECT m.scope FROM reports.v_moved_scope m) x
+$$;
+COMMENT ON FUNCTION reports.scopes_not_to_claim() IS 'Scopes of which nothing is claimed: a hold stands on them, or no leader has looked at this server yet.';
+
+CREATE FUNCTION reports.queues_not_to_claim() RETURNS text[]
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$ SELECT coalesce(array_agg(h.queue::text), '{}') FROM reports.v_hold h WHERE h.queue IS NOT NULL $$;
+COMMENT ON FUNCTION reports.queues_not_to_claim() IS 'Queues of which nothing is claimed: a hold stands on them.';
+
 -- What a worker incarnation holds now. After a claim whose answer was lost it adopts those it never began. Not
 -- under a hold, as no claim is made then: its token is withheld, and without it nothing can be done with it.
 CREATE FUNCTION reports.claims_of(p_worker uuid) RETURNS SETOF reports.claimed_job
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
 DECLARE
-    all_held boolean := EXISTS (SELECT FROM reports.hold h WHERE h.lifted_at IS NULL AND h.scope IS NULL AND h.queue IS NULL);
-    held text[] := reports.held_scopes();
-    closed_queues text[] := reports.held_queues();
+    all_held boolean := reports.claims_are_held();
+    held text[] := reports.scopes_not_to_claim();
+    closed_queues text[] := reports.queues_not_to_claim();
     its reports.job;
     jobs reports.job[];
 BEGIN
@@ -131,25 +152,10 @@ BEGIN
         RAISE EXCEPTION 'worker incarnation % has ended', p_worker
             USING ERRCODE = 'RS005', HINT = 'Register a new incarnation.';
     END IF;
-    RETURN NOT EXISTS (SELECT FROM reports.hold WHERE lifted_at IS NULL AND scope IS NULL AND queue IS NULL);
+    RETURN NOT reports.claims_are_held();
 END
 $$;
 COMMENT ON FUNCTION reports.claimable_worker(uuid) IS 'May this incarnation claim now? Ended ones are refused.';
-
-CREATE FUNCTION reports.held_scopes() RETURNS text[]
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-    SELECT coalesce(array_agg(x.scope::text), '{}')
-      FROM (SELECT h.scope FROM reports.hold h WHERE h.lifted_at IS NULL AND h.scope IS NOT NULL
-            UNION ALL
-            SELECT m.scope FROM reports.v_moved_scope m) x
-$$;
-COMMENT ON FUNCTION reports.held_scopes() IS 'Scopes of which nothing is claimed: a hold stands on them, or no leader has looked at this server yet.';
-
-CREATE FUNCTION reports.held_queues() RETURNS text[]
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$ SELECT coalesce(array_agg(queue::text), '{}') FROM reports.hold WHERE lifted_at IS NULL AND queue IS NOT NULL $$;
-COMMENT ON FUNCTION reports.held_queues() IS 'Queues a hold stands on.';
 
 CREATE FUNCTION reports.claim_ids(p_worker uuid, p_queues text[], p_ids uuid[]) RETURNS SETOF reports.claimed_job
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
@@ -161,8 +167,8 @@ BEGIN
     IF NOT reports.claimable_worker(p_worker) THEN
         RETURN;
     END IF;
-    held := reports.held_scopes();
-    closed_queues := reports.held_queues();
+    held := reports.scopes_not_to_claim();
+    closed_queues := reports.queues_not_to_claim();
     picked := ARRAY(SELECT j.id FROM reports.job j
                      WHERE j.id = ANY (p_ids) AND j.state::text = 'queued' AND j.run_after <= clock_timestamp()
                        AND j.queue = ANY (p_queues) AND j.scope <> ALL (held) AND j.queue <> ALL (closed_queues)
@@ -183,8 +189,8 @@ BEGIN
     IF NOT reports.claimable_worker(p_worker) THEN
         RETURN;
     END IF;
-    held := reports.held_scopes();
-    closed_queues := reports.held_queues();
+    held := reports.scopes_not_to_claim();
+    closed_queues := reports.queues_not_to_claim();
     FOREACH q IN ARRAY p_queues LOOP
         EXIT WHEN cardinality(picked) >= p_limit;
         CONTINUE WHEN q = ANY (closed_queues);

@@ -154,8 +154,8 @@ SQL = {
           "    DELETE FROM reports.catch_up_release r WHERE r.scope = p_scope;\n    verdict := 'established';\n")]),
     "hold_ignored": (
         SIMULATED["hold_ignored"], ["holds"],
-        [("0003_authority", "AS $$ SELECT EXISTS (SELECT FROM reports.hold WHERE lifted_at IS NULL AND queue IS NULL",
-          "AS $$ SELECT EXISTS (SELECT FROM reports.hold WHERE false AND queue IS NULL")]),
+        [("0003_authority", "AS $$ SELECT EXISTS (SELECT FROM reports.v_hold h WHERE h.queue IS NULL AND",
+          "AS $$ SELECT EXISTS (SELECT FROM reports.v_hold h WHERE false AND h.queue IS NULL AND")]),
     "older_zones_move": (
         "stored firings that newer time zone data computed are moved by older ones", ["zones"],
         [("0018_zones", "\n                                AND NOT (q.tzdata > p_tzdata COLLATE \"C\" AND q.zone_digest <> g.zone_digest)", "")]),
