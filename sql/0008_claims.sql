@@ -298,7 +298,7 @@ BEGIN
          ORDER BY g.id, g.token
     ), mine AS MATERIALIZED (
         SELECT j.id, j.attempt, j.attempt_token, j.worker, j.claimed_at, j.cancel_requested,
-               j.attempt - j.handed_back >= j.max_attempts AS used_up, g.outcome, g.retryable, left(g.error, 2000) AS error,
+               j.handed_back, j.max_attempts, g.outcome, g.retryable, left(g.error, 2000) AS error,
                g.exit_code, g.store, g.path, g.media_type, g.size_bytes, g.row_count, g.sha256
           FROM given g -- in id order, which is the order of locking
          CROSS JOIN LATERAL (
@@ -310,7 +310,7 @@ BEGIN
                CASE WHEN m.cancel_requested OR m.outcome = 'cancelled' THEN 'cancelled'
                     WHEN m.outcome = 'succeeded' THEN 'succeeded'
                     WHEN m.outcome = 'handed_back' THEN 'retry_wait'
-                    WHEN m.retryable AND NOT m.used_up THEN 'retry_wait'
+                    WHEN m.retryable AND NOT reports.attempts_used_up(m.attempt, m.handed_back, m.max_attempts) THEN 'retry_wait'
                     ELSE 'failed' END::reports.job_state AS new_state,
                CASE WHEN m.cancel_requested THEN 'cancelled' ELSE m.outcome END AS recorded
           FROM mine m
