@@ -498,9 +498,9 @@ UNION ALL
 SELECT 4, 'address', m.url, min(m.at), format('members %s all advertise it', string_agg(DISTINCT m.member, ', ' ORDER BY m.member)),
        'a request may be sent on to the wrong one: give each its own advertised_url in its scheduler.conf'
   FROM (SELECT f.member, f.url, p.beat_at AS at FROM reports.fence f JOIN reports.fence_pulse p USING (scope)
-         WHERE f.released_at IS NULL AND p.beat_at > statement_timestamp() - interval '12 seconds'
+         WHERE f.released_at IS NULL AND p.beat_at > statement_timestamp() - reports.candidate_silence()
         UNION ALL
-        SELECT c.member, c.url, c.seen_at FROM reports.candidate c WHERE c.seen_at > statement_timestamp() - interval '12 seconds') m
+        SELECT c.member, c.url, c.seen_at FROM reports.candidate c WHERE c.seen_at > statement_timestamp() - reports.candidate_silence()) m
  WHERE m.url IS NOT NULL
  GROUP BY m.url HAVING count(DISTINCT m.member) > 1
 UNION ALL
@@ -834,6 +834,6 @@ GRANT EXECUTE ON FUNCTION reports.scope_figures(text) TO report_scheduler;
 
 -- Whoever reads a view calls the functions in it.
 GRANT EXECUTE ON FUNCTION reports.job_id_floor(timestamptz), reports.offset_text(integer), reports.calendars_ending(), reports.instant_text(timestamptz) TO report_reader, report_operator;
-GRANT EXECUTE ON FUNCTION reports.time_of_job(uuid), reports.fence_audit(interval) TO report_reader;
+GRANT EXECUTE ON FUNCTION reports.time_of_job(uuid), reports.candidate_silence(), reports.fence_audit(interval) TO report_reader;
 
 RESET ROLE;
