@@ -471,6 +471,11 @@ struct zone_facts zone_set_facts(const struct zone_set *set, size_t index)
                                .fault = e->fault != NULL ? e->fault : ""};
 }
 
+bool tzdata_is_newer(const char *tzdata, const char *than)
+{
+    return strcmp(tzdata, than) > 0;
+}
+
 const char *zone_set_version(const struct zone_set *set)
 {
     return set->version;

@@ -67,6 +67,11 @@ struct zone_facts zone_set_facts(const struct zone_set *set, size_t index);
 /* "2025b" of the list's first line, "" when it has none. Borrowed. */
 const char *zone_set_version(const struct zone_set *set);
 
+/* Is one version newer than another? They are compared as text: 2025b < 2026a < 2026f. The same
+ * order is reports.tzdata_is_newer in sql/0004_work.sql; what it decides: sql/0018_zones.sql. Pure.
+ */
+bool tzdata_is_newer(const char *tzdata, const char *than);
+
 /* All names in strcmp order. Borrowed. */
 size_t zone_set_count(const struct zone_set *set);
 const char *zone_set_name(const struct zone_set *set, size_t index);

@@ -85,7 +85,7 @@ static size_t uses_compare(struct planning *p, struct zone_use *ret_notes)
         }
         const char *digest = zone_set_digest(p->zones, u->time_zone);
         bool same = strcmp(digest, u->digest) == 0;
-        if (strcmp(u->newest_tzdata, version) > 0 && strcmp(u->newest_digest, digest) != 0) {
+        if (tzdata_is_newer(u->newest_tzdata, version) && strcmp(u->newest_digest, digest) != 0) {
             first = first == NULL ? u : first;
             outdated++;
         }

@@ -538,7 +538,7 @@ SELECT 3, 'time zones', z.scope, min(z.changed_at),
               CASE count(*) WHEN 1 THEN '' ELSE format(' and %s more', count(*) - 1) END, min(z.tzdata), max(z.newest_tzdata)),
        'install the newer tzdata on the leader''s machine: it is taken in within a minute. What is stored from the newer stands meanwhile. reportctl tz status'
   FROM reports.zone_state z
- WHERE z.newest_tzdata > z.tzdata COLLATE "C" AND z.newest_digest <> z.digest
+ WHERE reports.tzdata_is_newer(z.newest_tzdata, z.tzdata) AND z.newest_digest <> z.digest
  GROUP BY z.scope
 UNION ALL
 SELECT 4, 'queue', q.name, coalesce(w.since_at, seen.last_at),
@@ -788,7 +788,7 @@ BEGIN
     UNION ALL
     SELECT 'time_zones_outdated', NULL,
            (SELECT count(*) FROM reports.zone_state z
-             WHERE z.scope = p_scope AND z.newest_tzdata > z.tzdata COLLATE "C" AND z.newest_digest <> z.digest)::float8 FROM leader
+             WHERE z.scope = p_scope AND reports.tzdata_is_newer(z.newest_tzdata, z.tzdata) AND z.newest_digest <> z.digest)::float8 FROM leader
     UNION ALL
     SELECT 'calendar_days_left', e.calendar, e.days_left::float8
       FROM (SELECT x.calendar, x.days_left FROM reports.calendars_ending() x WHERE x.scope = p_scope ORDER BY x.days_left, x.calendar LIMIT 20) e
@@ -834,6 +834,6 @@ GRANT EXECUTE ON FUNCTION reports.scope_figures(text) TO report_scheduler;
 
 -- Whoever reads a view calls the functions in it.
 GRANT EXECUTE ON FUNCTION reports.job_id_floor(timestamptz), reports.offset_text(integer), reports.calendars_ending(), reports.instant_text(timestamptz) TO report_reader, report_operator;
-GRANT EXECUTE ON FUNCTION reports.time_of_job(uuid), reports.candidate_silence(), reports.fence_audit(interval) TO report_reader;
+GRANT EXECUTE ON FUNCTION reports.time_of_job(uuid), reports.candidate_silence(), reports.tzdata_is_newer(text, text), reports.fence_audit(interval) TO report_reader;
 
 RESET ROLE;

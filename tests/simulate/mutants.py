@@ -158,11 +158,11 @@ SQL = {
           "AS $$ SELECT EXISTS (SELECT FROM reports.v_hold h WHERE false AND h.queue IS NULL AND")]),
     "older_zones_move": (
         "stored firings that newer time zone data computed are moved by older ones", ["zones"],
-        [("0018_zones", "\n                                AND NOT (q.tzdata > p_tzdata COLLATE \"C\" AND q.zone_digest <> g.zone_digest)", "")]),
+        [("0018_zones", "\n                                AND NOT (q.zone_digest <> g.zone_digest AND reports.tzdata_is_newer(q.tzdata, p_tzdata))", "")]),
     "older_zones_plan": (
         "what newer time zone data computed is put off by a plan by older ones", ["zones"],
-        [("0005_planning", "AND (p.tzdata > p_tzdata COLLATE \"C\" AND p.zone_digest <> g.zone_digest",
-          "AND (false AND p.tzdata > p_tzdata COLLATE \"C\" AND p.zone_digest <> g.zone_digest")]),
+        [("0005_planning", "AND (p.zone_digest <> g.zone_digest AND reports.tzdata_is_newer(p.tzdata, p_tzdata)",
+          "AND (false AND p.zone_digest <> g.zone_digest AND reports.tzdata_is_newer(p.tzdata, p_tzdata)")]),
     "acknowledges_a_range": (
         "an acknowledgement deletes messages between those it names", ["outbox"],
         [("0007_outbox", "         WHERE scope = p_scope AND id = ANY (p_ids)\n           AND id BETWEEN",
