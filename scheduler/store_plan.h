@@ -297,7 +297,7 @@ MUST_USE enum status plan_batch_add(struct plan_batch *b, const struct due_row *
 void stored_rule_std(const struct stored_rule *stored, char ret_text[PLAN_RULE_MAX]);
 
 /* Parse a stored definition. Returns: OK; INVALID (the text is the schedule's problem); CORRUPT
- * (this replica's time zone data is damaged: not the schedule's fault); FULL. */
+ * (this replica's time zone data is damaged: not the schedule's fault); FATAL (memory). */
 MUST_USE enum status stored_rule_parse(const struct stored_rule *stored, struct zone_set *zones,
                                        struct rule *ret_rule, struct error *err);
 
