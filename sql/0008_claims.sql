@@ -4,7 +4,7 @@
 SET ROLE report_owner;
 
 CREATE FUNCTION reports.worker_register(p_worker uuid, p_name text, p_pid integer, p_version text, p_queues text[],
-                                        p_slots integer, OUT installation uuid, OUT lease_us bigint, OUT grace_us bigint)
+                                        p_slots integer, OUT installation uuid, OUT lease_us bigint)
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     q text;
@@ -22,8 +22,8 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'worker incarnation % has ended', p_worker USING ERRCODE = 'RS005';
     END IF;
-    SELECT i.id, (extract(epoch FROM w.claim_lease) * 1000000)::bigint, (extract(epoch FROM i.reap_grace) * 1000000)::bigint
-      INTO installation, lease_us, grace_us FROM reports.installation i, reports.worker w WHERE w.id = p_worker;
+    SELECT i.id, (extract(epoch FROM w.claim_lease) * 1000000)::bigint
+      INTO installation, lease_us FROM reports.installation i, reports.worker w WHERE w.id = p_worker;
 END
 $$;
 COMMENT ON FUNCTION reports.worker_register(uuid, text, integer, text, text[], integer) IS 'A worker process begins its life; returns what both sides must agree on.';
