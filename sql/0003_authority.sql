@@ -894,6 +894,16 @@ END
 $$;
 COMMENT ON FUNCTION reports.fence_read(text) IS 'The accepted generation of a scope, and the hold that stands on it, if any.';
 
+-- A look before the first write, so that a leader that is not the accepted one hears it at once. It protects nothing, locks
+-- nothing and records nothing: each write asks fence_holds.
+CREATE FUNCTION reports.authority_check(p_scope text, p_its_incarnation bigint, p_its_generation bigint, p_its_owner uuid) RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN (f.incarnation, f.generation, f.owner, f.released) IS DISTINCT FROM (p_its_incarnation, p_its_generation, p_its_owner, false)
+                THEN 'fenced' WHEN f.held THEN 'held' ELSE 'ok' END
+      FROM reports.fence_read(p_scope) f
+$$;
+COMMENT ON FUNCTION reports.authority_check(text, bigint, bigint, uuid) IS 'Is this generation the accepted one, and its scope not held? ok; fenced; held.';
+
 GRANT EXECUTE ON FUNCTION
     reports.ensemble_meet(text, text),
     reports.root_refused(text, text, text),
@@ -904,7 +914,8 @@ GRANT EXECUTE ON FUNCTION
     reports.activated(text, bigint, bigint, uuid, bigint),
     reports.release(text, bigint, bigint, uuid, text),
     reports.note_leadership(text, bigint, bigint, text, text, text),
-    reports.fence_read(text)
+    reports.fence_read(text),
+    reports.authority_check(text, bigint, bigint, uuid)
 TO report_scheduler;
 GRANT EXECUTE ON FUNCTION reports.raise_hold(text, text, text), reports.lift_hold(bigint), reports.rebase(text, text, boolean),
     reports.rebase_target(text) TO report_operator;

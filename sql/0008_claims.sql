@@ -385,7 +385,25 @@ END
 $$;
 COMMENT ON FUNCTION reports.record_outcomes(uuid[], uuid[], text[], boolean[], text[], integer[], text[], text[], text[], bigint[], bigint[], bytea[]) IS 'Records what attempts came to, each guarded by its token; artifacts become visible here and nowhere else.';
 
+-- What the sweep of the workers' files may remove (I7). A token is closed when its job has moved on from it; attempts may
+-- have been forgotten by retention. An artifact that retention forgot leaves its file to this. A copy of the database
+-- removes no files of its original, and what a rewound one has forgotten stays until somebody has looked.
+CREATE FUNCTION reports.unreferenced_files(p_ids uuid[], p_tokens uuid[], p_paths text[]) RETURNS SETOF boolean
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
+BEGIN
+    RETURN QUERY
+        SELECT EXISTS (SELECT FROM reports.job j WHERE j.id = g.id AND j.attempt_token IS DISTINCT FROM g.token)
+               AND NOT EXISTS (SELECT FROM reports.artifact f WHERE f.job_id = g.id AND f.path = g.path)
+               AND NOT EXISTS (SELECT FROM reports.v_moved_scope)
+               AND NOT EXISTS (SELECT FROM reports.v_hold h WHERE h.cause = 'database_rewound')
+          FROM unnest(p_ids, p_tokens, p_paths) WITH ORDINALITY AS g (id, token, path, n)
+         ORDER BY g.n;
+END
+$$;
+COMMENT ON FUNCTION reports.unreferenced_files(uuid[], uuid[], text[]) IS 'Of each file, named by its attempt''s job and token and its path: may it be removed?';
+
 GRANT EXECUTE ON FUNCTION
+    reports.unreferenced_files(uuid[], uuid[], text[]),
     reports.worker_register(uuid, text, integer, text, text[], integer),
     reports.worker_leave(uuid, text),
     reports.claims_of(uuid),

@@ -76,10 +76,10 @@ SELECT ok(NOT pg_temp.permitted(name, 'CREATE TABLE reports.x ()'), format('%s m
 
 CREATE TEMP TABLE function (name text PRIMARY KEY, callers text[] NOT NULL);
 INSERT INTO function SELECT name, '{report_scheduler}'
-  FROM unnest('{ensemble_meet,root_refused,prove_regressed,note_clock,zones_in_use,of_zone,note_zones,rezone,prune,establish,terminate_backends,register_backend,activated,release,note_leadership,fence_read,due,progress_of,versions_of,keys_taken,next_due,changes,take_in,
+  FROM unnest('{ensemble_meet,root_refused,prove_regressed,note_clock,zones_in_use,of_zone,note_zones,rezone,prune,establish,terminate_backends,register_backend,activated,release,note_leadership,fence_read,authority_check,due,progress_of,versions_of,keys_taken,next_due,changes,take_in,
                 plan_batch,mark_problem,resume_paused,tend,outbox_ack,outbox_bury,outbox_trim,pending_requests,answer_request,refuse_request,follow,rehearse,scope_figures,problem_list}'::text[]) name;
 INSERT INTO function SELECT name, '{report_worker}'
-  FROM unnest('{worker_register,worker_leave,claims_of,claim_ids,claim_ready,heartbeat,record_outcomes,release_claims,claim_deliveries,delivery_sending,delivery_outcome}'::text[]) name;
+  FROM unnest('{worker_register,worker_leave,unreferenced_files,claims_of,claim_ids,claim_ready,heartbeat,record_outcomes,release_claims,claim_deliveries,delivery_sending,delivery_outcome}'::text[]) name;
 INSERT INTO function SELECT name, '{report_operator}' FROM unnest('{raise_hold,lift_hold,rebase,rebase_target}'::text[]) name;
 INSERT INTO function VALUES ('ask', '{report_operator,report_scheduler}'), ('ask_backfill', '{report_operator,report_scheduler}'), ('calendar_import', '{report_author}'), ('calendar_parts', '{report_scheduler,report_operator,report_author,report_reader}'), ('fiscal_periods', '{report_scheduler,report_operator,report_author,report_reader}');
 -- What CHECKs call: they belong to whoever writes the row, and only raise.
