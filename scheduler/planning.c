@@ -398,7 +398,7 @@ static enum status prepare_changes(struct planning *p, const struct authority *a
         why->code[0] = '\0';
         s = planning_take_changes(p, &more, why);
     }
-    if (s == STATUS_TIMEOUT || (s == STATUS_AGAIN && planning_fault_is_a_wait(why))) {
+    if (s == STATUS_TIMEOUT || (s == STATUS_AGAIN && store_is_a_wait(why))) {
         log_event(LOG_LEVEL_WARN, "edits are not all taken in yet", "scope=%s error=%s", a->scope,
                   log_quote(why->text).text);
         return STATUS_OK;

@@ -29,7 +29,7 @@ static enum fault fault_of(enum status s, const struct error *why)
     case STATUS_INVALID:
         return store_blames_a_row(why) ? FAULT_ITS : FAULT_MAYBE;
     case STATUS_AGAIN:
-        return planning_fault_is_a_wait(why) ? FAULT_MAYBE : FAULT_NOT_ITS;
+        return store_is_a_wait(why) ? FAULT_MAYBE : FAULT_NOT_ITS;
     case STATUS_TIMEOUT:
     case STATUS_NOT_FOUND:
     case STATUS_CONFLICT:
