@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decision.h"
+#include "decision_log.h"
 #include "log.h"
 #include "planning_zone.h"
 #include "scheduler_metrics.h"
