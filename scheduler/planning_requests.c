@@ -83,7 +83,7 @@ static enum status request_answer(struct planning *p, const struct request_row *
                                   enum course *ret_course, struct error *err)
 {
     struct store_call call;
-    struct request_answer answer;
+    struct request_verdict answer;
     char job[UUID_TEXT_MAX];
     enum status s = planning_call(p, &call, err);
     if (s != STATUS_OK) {

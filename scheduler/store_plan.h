@@ -369,7 +369,9 @@ struct request_rows {
 MUST_USE enum status store_pending_requests(const struct store_call *call, size_t limit,
                                             struct request_rows *ret_rows, struct error *err);
 
-struct request_answer {
+/* What the leader's call came to; what was asked over HTTP is answered by request_answer
+ * (store_request.h). */
+struct request_verdict {
     bool skipped;    /* a row it needs is locked, or somebody has answered it: nothing was done */
     bool waits;      /* a handoff that is going on: ask again when notified, or soon */
     bool leaves;     /* a handoff: drain and release now; the next leader answers */
@@ -380,7 +382,7 @@ struct request_answer {
  * `job_id` is for the job it may make. Returns: OK; FENCED; HELD; INVALID (this request makes the
  * statement fail); AGAIN; TIMEOUT. */
 MUST_USE enum status store_answer_request(const struct store_call *call, const char *request,
-                                          const char *job_id, struct request_answer *ret_answer,
+                                          const char *job_id, struct request_verdict *ret_verdict,
                                           struct error *err);
 
 /* Answer a request that makes store_answer_request fail as refused, with the reason.
