@@ -1,5 +1,4 @@
-/* A batch of planned schedules in memory, on its way to one plan_batch call. */
-#include "store_plan.h"
+#include "planner_batch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

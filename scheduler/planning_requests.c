@@ -8,6 +8,8 @@
 #include "ident.h"
 #include "log.h"
 
+#define REQUESTS_STEP_MAX 100 /* answered in one step */
+_Static_assert(REQUESTS_STEP_MAX + REST_MAX <= REQUESTS_MAX, "those that rest are read, too");
 #define STEP_MS 500 /* of one step: what is left is answered by the next, after planning */
 
 enum course {
