@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "retention.h"
 #include "store_fake.h"
 #include "store_plan.h"
+#include "store_retention.h"
 #include "world.h"
 
 static enum status status_of(enum call_verdict verdict, enum status error)
