@@ -32,7 +32,7 @@ struct planning *planning_new(const struct planning_options *options);
 void planning_free(struct planning *p);
 
 /* Read what needs no authority, so that planning_prepare need not: the zones. Failure is left to
- * planning_prepare. */
+ * planning_prepare (planning_zone.c). */
 void planning_warm(struct planning *p);
 
 /* The newest job that the database has committed, as far as is known; "": none. Nothing is planned
