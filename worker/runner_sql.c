@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "csv.h"
+#include "csv_rows.h"
 #include "json_rows.h"
 #include "runner.h"
 
