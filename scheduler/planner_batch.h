@@ -16,7 +16,7 @@
 
 #define PLAN_SCHEDULES_MAX 1000 /* a plan_batch or take_in call */
 #define PLAN_FIRINGS_MAX   5000
-#define PLAN_RULE_MAX      520
+#define PLAN_RULE_MAX      520 /* what column rule takes, with NUL */
 
 /* A definition as stored, not parsed. */
 struct stored_rule {
