@@ -3,8 +3,8 @@
  * it: trouble with it is told, and the session goes on. */
 #include <string.h>
 
-#include "close_dead_session.h"
 #include "coord_zk.h"
+#include "dead_session.h"
 #include "log.h"
 
 #define LEFTOVER_MS 3000 /* nothing else is to be done before: this process has no session yet */

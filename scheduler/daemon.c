@@ -20,6 +20,7 @@
 #include "reload.h"
 #include "scheduler_metrics.h"
 #include "scope.h"
+#include "scope_metrics.h"
 
 #define LOOK_MS       1000 /* between two looks at the loops */
 #define CLOSE_MS      6000 /* closing a black-holed session takes up to 4.5 s */

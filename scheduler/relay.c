@@ -9,7 +9,7 @@
 
 #include "log.h"
 #include "relay_work.h"
-#include "scheduler_metrics.h"
+#include "relay_metrics.h"
 #include "stall.h"
 #include "thread_join.h"
 

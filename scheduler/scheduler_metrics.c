@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "loop_name.h"
 #include "process_metrics.h"
 
 #define PREFIX "report_scheduler_"
@@ -367,118 +366,12 @@ const struct metric_family *scheduler_figure_family(const char *figure)
     return NULL;
 }
 
-void scope_metrics_begin(const char *scope)
-{
-    static const enum scheduler_metric counters[] = {
-        SCHEDULER_ELECTIONS,        SCHEDULER_LEADERSHIPS,    SCHEDULER_LEADERSHIP_SECONDS,
-        SCHEDULER_PREPARE_SECONDS,  SCHEDULER_PLANNED,        SCHEDULER_EDITS,
-        SCHEDULER_RETRIES_RELEASED, SCHEDULER_REAPED,         SCHEDULER_PUBLISHED,
-        SCHEDULER_PUBLISH_FAILURES, SCHEDULER_OUTBOX_DELETED, SCHEDULER_OUTBOX_BURIED,
-        SCHEDULER_OUTBOX_TRIMMED,   SCHEDULER_PRODUCERS,      SCHEDULER_ZONE_RELOADS,
-        SCHEDULER_ZONE_MOVES};
-    for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++) {
-        (void)scheduler_metric(counters[i], scope, NULL);
-    }
-    for (size_t i = LIFECYCLE_REASON_STOPPED; i < LIFECYCLE_REASONS; i++) {
-        (void)scheduler_metric(SCHEDULER_STEP_DOWNS, scope,
-                               lifecycle_reason_name((enum lifecycle_reason)i));
-    }
-    for (size_t i = GAP_MISFIRE_SKIP; i <= GAP_PAUSED; i++) {
-        (void)scheduler_metric(SCHEDULER_GAPS, scope, gap_reason_name((enum gap_reason)i));
-    }
-    (void)scheduler_metric(SCHEDULER_SESSIONS, NULL, NULL);
-    (void)scheduler_metric(SCHEDULER_HEARTBEAT_SECONDS, NULL, NULL);
-}
-
-void scope_metrics_step(const char *scope, const struct lifecycle_row *row, double stayed_s)
-{
-    if (row->next == row->state) {
-        return;
-    }
-    if (row->next == LIFECYCLE_ESTABLISHING) {
-        metric_add(scheduler_metric(SCHEDULER_ELECTIONS, scope, NULL), 1);
-    }
-    if (row->next == LIFECYCLE_ACTIVE) {
-        metric_add(scheduler_metric(SCHEDULER_LEADERSHIPS, scope, NULL), 1);
-        metric_observe(scheduler_metric(SCHEDULER_PREPARE_SECONDS, scope, NULL), stayed_s);
-    }
-    if (row->state == LIFECYCLE_ACTIVE) {
-        metric_observe(scheduler_metric(SCHEDULER_LEADERSHIP_SECONDS, scope, NULL), stayed_s);
-        metric_clear(
-            scheduler_metric(SCHEDULER_ZONE_FAULTS, scope, NULL)); /* the leader's to tell */
-    }
-    if (row->state >= LIFECYCLE_ESTABLISHING && row->state <= LIFECYCLE_DRAINING &&
-        row->reason != LIFECYCLE_REASON_NONE) {
-        metric_add(
-            scheduler_metric(SCHEDULER_STEP_DOWNS, scope, lifecycle_reason_name(row->reason)), 1);
-    }
-}
-
-static void set_or_clear(struct metric *m, bool known, double value)
-{
-    if (known) {
-        metric_set(m, value);
-    } else {
-        metric_clear(m);
-    }
-}
-
-void scope_metrics_set(const struct scope_snapshot *view, instant now)
-{
-    const char *scope = view->name;
-    for (size_t i = 0; i < LIFECYCLE_STATES; i++) {
-        enum lifecycle_state state = (enum lifecycle_state)i;
-        metric_set(scheduler_metric(SCHEDULER_STATE, scope, lifecycle_state_name(state)),
-                   state == view->state);
-    }
-    metric_set(scheduler_metric(SCHEDULER_LEADER, scope, NULL), view->state == LIFECYCLE_ACTIVE);
-    metric_set(scheduler_metric(SCHEDULER_STATE_SECONDS, scope, NULL),
-               view->since.ns == 0 ? 0 : metric_seconds_since(view->since, now));
-    set_or_clear(scheduler_metric(SCHEDULER_GENERATION, scope, NULL), view->generation != 0,
-                 (double)view->generation);
-    set_or_clear(scheduler_metric(SCHEDULER_INCARNATION, scope, NULL), view->incarnation != 0,
-                 (double)view->incarnation);
-    set_or_clear(scheduler_metric(SCHEDULER_AHEAD, scope, NULL), view->state == LIFECYCLE_FOLLOWING,
-                 view->ahead);
-    metric_set(scheduler_metric(SCHEDULER_FAILURES, scope, NULL), view->failures);
-    metric_set(scheduler_metric(SCHEDULER_STALL, LOOP_SCOPE, scope), view->stall_s);
-    set_or_clear(scheduler_metric(SCHEDULER_STALL, LOOP_RELAY, scope), view->has_relay,
-                 view->relay_stall_s);
-}
-
 void scope_metrics_gaps(const char *scope, const struct planned_gap *gaps, size_t begin, size_t end)
 {
     for (size_t i = begin; i < end; i++) {
         metric_add(scheduler_metric(SCHEDULER_GAPS, scope, gap_reason_name(gaps[i].reason)),
                    (double)gaps[i].firings);
     }
-}
-
-static void add(enum scheduler_metric which, const char *scope, uint64_t before, uint64_t after)
-{
-    if (after != before) {
-        metric_add(scheduler_metric(which, scope, NULL), (double)(after - before));
-    }
-}
-
-void relay_metrics_add(const char *scope, const struct relay_snapshot *before,
-                       const struct relay_snapshot *after)
-{
-    add(SCHEDULER_PUBLISHED, scope, before->published, after->published);
-    add(SCHEDULER_OUTBOX_DELETED, scope, before->deleted, after->deleted);
-    add(SCHEDULER_PUBLISH_FAILURES, scope, before->failed, after->failed);
-    add(SCHEDULER_OUTBOX_BURIED, scope, before->buried, after->buried);
-    add(SCHEDULER_OUTBOX_TRIMMED, scope, before->trimmed, after->trimmed);
-    add(SCHEDULER_PRODUCERS, scope, before->producers_made, after->producers_made);
-    metric_set(scheduler_metric(SCHEDULER_IN_FLIGHT, scope, NULL), (double)after->in_flight);
-    metric_set(scheduler_metric(SCHEDULER_KAFKA_REACHABLE, scope, NULL), after->kafka_reachable);
-}
-
-void relay_metrics_end(const char *scope)
-{
-    metric_clear(scheduler_metric(SCHEDULER_IN_FLIGHT, scope, NULL));
-    metric_clear(scheduler_metric(SCHEDULER_KAFKA_REACHABLE, scope, NULL));
-    metric_clear(scheduler_metric(SCHEDULER_STALL, LOOP_RELAY, scope));
 }
 
 void scheduler_metrics_print(FILE *to)

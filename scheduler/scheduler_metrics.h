@@ -5,12 +5,8 @@
 
 #include <stdio.h>
 
-#include "clock.h"
-#include "lifecycle.h"
 #include "metrics.h"
 #include "planner.h"
-#include "relay.h"
-#include "scope.h"
 
 /* In the order of the reference. */
 enum scheduler_metric {
@@ -93,24 +89,9 @@ extern const struct metric_family SCHEDULER_FAMILIES[SCHEDULER_METRICS];
  * schema has more). */
 const struct metric_family *scheduler_figure_family(const char *figure);
 
-/* Series of a scope that begin at 0, so that the first step of each is seen. */
-void scope_metrics_begin(const char *scope);
-
-/* A transition: elections, leaderships, step-downs. `stayed_s`: seconds in the state that was left.
- */
-void scope_metrics_step(const char *scope, const struct lifecycle_row *row, double stayed_s);
-
-/* State, generation and the like, as people see them. */
-void scope_metrics_set(const struct scope_snapshot *view, instant now);
-
 /* Firings that were recorded in gaps [begin, end). */
 void scope_metrics_gaps(const char *scope, const struct planned_gap *gaps, size_t begin,
                         size_t end);
-
-/* What a relay counted since it was last told; `after` is the present. */
-void relay_metrics_add(const char *scope, const struct relay_snapshot *before,
-                       const struct relay_snapshot *after);
-void relay_metrics_end(const char *scope); /* its gauges vanish */
 
 /* The reference of all metrics of report-scheduler. */
 void scheduler_metrics_print(FILE *to);

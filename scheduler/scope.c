@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "log.h"
-#include "scheduler_metrics.h"
+#include "metrics.h"
+#include "scope_metrics.h"
 #include "scope_shell.h"
 #include "thread_join.h"
 

@@ -62,16 +62,27 @@ static void outcome_rest(struct worker *w, struct claim *claim)
     claims_put_back(w->claims, claim, true);
 }
 
+static void outcome_measure(const struct claim *claim, instant now)
+{
+    metric_observe(worker_metric(WORKER_OUTCOME_SECONDS, NULL, NULL),
+                   metric_seconds_since(claim->reported_at, now));
+    if (claim->outcome.has_artifact) {
+        metric_add(worker_metric(WORKER_ARTIFACTS, NULL, NULL), 1);
+        metric_add(worker_metric(WORKER_ARTIFACT_BYTES, NULL, NULL),
+                   (double)claim->outcome.artifact.size_bytes);
+    }
+}
+
 static void verdict_apply(struct worker *w, struct claim *claim, enum outcome_verdict verdict)
 {
     const struct outcome *o = &claim->outcome;
     switch (verdict) {
     case VERDICT_DONE:
-        outcome_metrics_add(claim, clock_now());
+        outcome_measure(claim, clock_now());
         counter_add(&w->counters, counter_of(o->kind), 1);
         break;
     case VERDICT_ALREADY:
-        outcome_metrics_add(claim, clock_now());
+        outcome_measure(claim, clock_now());
         counter_add(&w->counters, counter_of(o->kind), 1);
         counter_add(&w->counters, COUNT_OUTCOME_REPEATS, 1);
         break;

@@ -26,6 +26,7 @@
 #include "version.h"
 #include "watchdog.h"
 #include "worker.h"
+#include "worker_collect.h"
 #include "worker_metrics.h"
 
 /* A stop takes at most drain_ms + kill_grace_ms + the last three: worker_settings.c and the unit

@@ -6,10 +6,9 @@
 
 #include <stdio.h>
 
-#include "claims.h"
 #include "clock.h"
+#include "job.h"
 #include "metrics.h"
-#include "worker.h"
 
 /* In the order of the reference. */
 enum worker_metric {
@@ -41,18 +40,9 @@ enum worker_metric {
 };
 extern const struct metric_family WORKER_FAMILIES[WORKER_METRICS];
 
-/* Series whose labels come from the settings begin at 0, so that the first step of each is seen. */
-void worker_metrics_start(const struct worker_settings *settings);
-
-/* Collector (metrics_collect_from) with the struct worker as its context. */
-void worker_metrics_collect(void *worker);
-
 /* A runner begins with the claim / has ended with it. */
 void run_metrics_begin(const struct job *job, instant now);
 void run_metrics_end(const struct job *job, instant began, instant now);
-
-/* The outcome is recorded, at `now`. */
-void outcome_metrics_add(const struct claim *claim, instant now);
 
 /* The reference of all metrics of report-worker. */
 void worker_metrics_print(FILE *to);

@@ -109,7 +109,7 @@ def theirs(text, start, times):
             found.append(time)
         return found
     except ValueError as fault:
-        if "empty set" not in str(fault):  # its words for an interval that misses all hours or minutes
+        if not any(words in str(fault) for words in ("empty set", "empty rule")):  # an interval that misses all hours or minutes
             raise
         return []
     finally:
@@ -135,7 +135,9 @@ def main():
         except TooSlow:
             tally[f"dateutil took longer than {BOUND_S} s; {'we say it never fires' if mine is None else 'not compared'}"] += 1
             continue
-        if (mine or []) == other:
+        # dateutil is asked no further than the horizon; twelve times of a rare rule may lie beyond.
+        near = [time for time in mine or [] if time <= start + HORIZON]
+        if near == other:
             tally["alike" if mine else "alike: it never fires"] += 1
             continue
         why = next((reason for reason, holds in REASONS if holds(rule)), None)

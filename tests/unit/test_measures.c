@@ -10,7 +10,9 @@
 #include <cmocka.h>
 
 #include "process_metrics.h"
+#include "relay_metrics.h"
 #include "scheduler_metrics.h"
+#include "scope_metrics.h"
 #include "worker_metrics.h"
 
 static int set_up(void **state)
