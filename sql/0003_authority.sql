@@ -361,8 +361,11 @@ SELECT h.id, h.kind, h.subject, h.scope, h.queue, h.reason, h.since_at, h.raised
 COMMENT ON VIEW reports.v_hold IS 'Holds in force, on the installation, a scope or a queue (kind).';
 
 CREATE FUNCTION reports.is_held(p_scope text) RETURNS boolean
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$ SELECT EXISTS (SELECT FROM reports.v_hold h WHERE h.queue IS NULL AND (h.scope IS NULL OR h.scope = p_scope)) $$;
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$ -- which keeps its plan
+BEGIN
+    RETURN EXISTS (SELECT FROM reports.v_hold h WHERE h.queue IS NULL AND (h.scope IS NULL OR h.scope = p_scope));
+END
+$$;
 COMMENT ON FUNCTION reports.is_held(text) IS 'Does a hold stand on the scope or the installation?';
 
 -- Not by pg_control_checkpoint(), which tells the old one until the first checkpoint after a promotion.

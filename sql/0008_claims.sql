@@ -73,24 +73,31 @@ $$;
 COMMENT ON FUNCTION reports.claimed_jobs(reports.job[]) IS 'The given rows of running jobs, with all a worker needs to run them.';
 
 -- What is not claimed, for all that give claims out. Arrays, which a claim asks for once, and not a function of the job.
+-- In plpgsql, which keeps its plans: as SQL functions the three would cost each claim 0.3 ms.
 CREATE FUNCTION reports.claims_are_held() RETURNS boolean
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$ SELECT EXISTS (SELECT FROM reports.v_hold h WHERE h.scope IS NULL AND h.queue IS NULL) $$;
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN EXISTS (SELECT FROM reports.v_hold h WHERE h.scope IS NULL AND h.queue IS NULL);
+END
+$$;
 COMMENT ON FUNCTION reports.claims_are_held() IS 'Does a hold stand on the whole installation?';
 
 CREATE FUNCTION reports.scopes_not_to_claim() RETURNS text[]
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$
-    SELECT coalesce(array_agg(x.scope::text), '{}')
-      FROM (SELECT h.scope FROM reports.v_hold h WHERE h.scope IS NOT NULL
-            UNION ALL
-            SELECT m.scope FROM reports.v_moved_scope m) x
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN ARRAY(SELECT h.scope::text FROM reports.v_hold h WHERE h.scope IS NOT NULL
+                 UNION ALL
+                 SELECT m.scope::text FROM reports.v_moved_scope m);
+END
 $$;
 COMMENT ON FUNCTION reports.scopes_not_to_claim() IS 'Scopes of which nothing is claimed: a hold stands on them, or no leader has looked at this server yet.';
 
 CREATE FUNCTION reports.queues_not_to_claim() RETURNS text[]
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$ SELECT coalesce(array_agg(h.queue::text), '{}') FROM reports.v_hold h WHERE h.queue IS NOT NULL $$;
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN ARRAY(SELECT h.queue::text FROM reports.v_hold h WHERE h.queue IS NOT NULL);
+END
+$$;
 COMMENT ON FUNCTION reports.queues_not_to_claim() IS 'Queues of which nothing is claimed: a hold stands on them.';
 
 -- What a worker incarnation holds now. After a claim whose answer was lost it adopts those it never began. Not

@@ -157,8 +157,8 @@ SQL = {
           "    DELETE FROM reports.catch_up_release r WHERE r.scope = p_scope;\n    verdict := 'established';\n")]),
     "hold_ignored": (
         SIMULATED["hold_ignored"], ["holds"],
-        [("0003_authority", "AS $$ SELECT EXISTS (SELECT FROM reports.v_hold h WHERE h.queue IS NULL AND",
-          "AS $$ SELECT EXISTS (SELECT FROM reports.v_hold h WHERE false AND h.queue IS NULL AND")]),
+        [("0003_authority", "RETURN EXISTS (SELECT FROM reports.v_hold h WHERE h.queue IS NULL AND",
+          "RETURN EXISTS (SELECT FROM reports.v_hold h WHERE false AND h.queue IS NULL AND")]),
     "older_zones_move": (
         "stored firings that newer time zone data computed are moved by older ones", ["zones"],
         [("0018_zones", "\n                                AND NOT (q.zone_digest <> g.zone_digest AND reports.tzdata_is_newer(q.tzdata, p_tzdata))", "")]),
