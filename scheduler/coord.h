@@ -85,10 +85,13 @@ MUST_USE enum status coord_add_scope(struct coord *coord, const char *scope, str
 /* Start the coordination thread. Returns: OK, FATAL. */
 MUST_USE enum status coord_start(struct coord *coord, struct error *err);
 
-/* Ask for a candidate node under a fresh GUID. Answered by ENROLLED or ENROLL_FAILED with the same
- * attempt number, unless SESSION_LOST comes first. An older node of the scope is deleted.
+/* Ask for a candidate node under a fresh GUID, in the session that the caller knows (of its last
+ * SESSION_UP). Answered by ENROLLED or ENROLL_FAILED with the same attempt number, unless
+ * SESSION_LOST comes first: nothing is made in a later session for a caller that has not heard of
+ * it, and would forget with the old one what it asked for. An older node of the scope is deleted.
  * Thread: any. Blocks: never. Returns: OK, FULL (try again). */
-MUST_USE enum status coord_enroll(struct coord *coord, unsigned scope, uint32_t attempt);
+MUST_USE enum status coord_enroll(struct coord *coord, unsigned scope, uint32_t session,
+                                  uint32_t attempt);
 
 /* Ask that no candidate node of this scope is left, whatever its state. Answered by WITHDRAWN once
  * the server said so, unless SESSION_LOST comes first. Returns: OK, FULL (try again). */

@@ -12,6 +12,7 @@
 #include "coord_zk.h"
 #include "crash_point.h"
 #include "log.h"
+#include "mutant.h"
 #include "loop_name.h"
 #include "thread_join.h"
 
@@ -150,7 +151,9 @@ static void take_message(struct coord *c, const struct zk_message *m, instant no
         }
         break;
     case ZK_MESSAGE_ENROLL:
-        seat_enroll(c, m->scope, m->attempt);
+        if (m->session == c->session || MUTANT("enrolls_in_any_session")) {
+            seat_enroll(c, m->scope, m->attempt);
+        }
         break;
     case ZK_MESSAGE_WITHDRAW:
         seat_withdraw(c, m->scope, m->attempt);
@@ -325,9 +328,11 @@ static enum status command(struct coord *coord, enum zk_message_type type, unsig
     return inbox_post(coord->inbox, &m);
 }
 
-enum status coord_enroll(struct coord *coord, unsigned scope, uint32_t attempt)
+enum status coord_enroll(struct coord *coord, unsigned scope, uint32_t session, uint32_t attempt)
 {
-    return command(coord, ZK_MESSAGE_ENROLL, scope, attempt);
+    struct zk_message m = {
+        .type = ZK_MESSAGE_ENROLL, .scope = scope, .session = session, .attempt = attempt};
+    return inbox_post(coord->inbox, &m);
 }
 
 enum status coord_withdraw(struct coord *coord, unsigned scope, uint32_t attempt)

@@ -101,7 +101,7 @@ static void enroll(struct scope *s)
     s->withdraw_sent = false; /* a WITHDRAWN that comes now is of the node before */
     s->authority.generation = 0;
     uuid_random(s->authority.owner);
-    if (coord_enroll(s->options.coord, s->number, s->attempt) != STATUS_OK) {
+    if (coord_enroll(s->options.coord, s->number, s->session, s->attempt) != STATUS_OK) {
         follow_up(s, LIFECYCLE_EV_ENROLL_FAILED);
     }
 }

@@ -144,7 +144,7 @@ static void child_loop(const char *root, int to)
             report(to, &r);
             if (r.event.type == COORD_SESSION_UP || r.event.type == COORD_NODE_LOST ||
                 r.event.type == COORD_ENROLL_FAILED) {
-                if (coord_enroll(m.coord, m.scope, ++attempt) != STATUS_OK) {
+                if (coord_enroll(m.coord, m.scope, r.event.session, ++attempt) != STATUS_OK) {
                     _exit(4);
                 }
             }

@@ -19,7 +19,7 @@
 
 static void enroll(struct member *m, uint32_t attempt)
 {
-    assert_int_equal(coord_enroll(m->coord, m->scope, attempt), STATUS_OK);
+    assert_int_equal(coord_enroll(m->coord, m->scope, m->last.session, attempt), STATUS_OK);
     assert_true(expect_event(m, COORD_ENROLLED, SOON_MS));
     assert_int_equal(m->last.attempt, attempt);
     assert_true(m->last.generation > 0);
@@ -196,7 +196,7 @@ static void test_parent_deleted_by_an_operator_is_made_again(void **state)
     uint32_t attempt = 2;
     instant end = instant_add_ms(clock_now(), SOON_MS);
     do {
-        assert_int_equal(coord_enroll(a.coord, a.scope, attempt), STATUS_OK);
+        assert_int_equal(coord_enroll(a.coord, a.scope, a.last.session, attempt), STATUS_OK);
         attempt++;
     } while (!event_comes(&a, COORD_ENROLLED, 300) && instant_before(clock_now(), end));
     assert_int_equal(a.last.type, COORD_ENROLLED);
@@ -301,7 +301,7 @@ static void test_scope_whose_inbox_was_full_starts_over(void **state)
     assert_int_equal(coord_start(m.coord, &err), STATUS_OK);
     struct pollfd fd = {.fd = inbox_fd(m.events), .events = POLLIN};
     assert_int_equal(poll(&fd, 1, 15000), 1); /* SESSION_UP stands in it and is not taken */
-    assert_int_equal(coord_enroll(m.coord, m.scope, 1), STATUS_OK);
+    assert_int_equal(coord_enroll(m.coord, m.scope, 1, 1), STATUS_OK);
     instant end = instant_add_ms(clock_now(), SOON_MS);
     uint64_t dropped = 0; /* ENROLLED finds no room: its absence is what is tested */
     while (dropped == 0 && instant_before(clock_now(), end)) {
@@ -312,7 +312,7 @@ static void test_scope_whose_inbox_was_full_starts_over(void **state)
     assert_true(expect_event(&m, COORD_SESSION_UP, 0));
     assert_true(expect_event(&m, COORD_SESSION_LOST, SOON_MS));
     assert_true(expect_event(&m, COORD_SESSION_UP, SOON_MS));
-    assert_int_equal(coord_enroll(m.coord, m.scope, 2), STATUS_OK);
+    assert_int_equal(coord_enroll(m.coord, m.scope, m.last.session, 2), STATUS_OK);
     assert_true(expect_event(&m, COORD_ENROLLED, SOON_MS));
     assert_int_equal(m.last.attempt, 2);
     member_leave(&m);

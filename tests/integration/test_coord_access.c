@@ -54,7 +54,7 @@ static void join_and_enroll(struct member *m, const char *root, const char *serv
     digest_write(ours, 0600);
     member_try(m, root, servers, digest_file);
     assert_true(expect_event(m, COORD_SESSION_UP, UP_MS));
-    assert_int_equal(coord_enroll(m->coord, m->scope, 1), STATUS_OK);
+    assert_int_equal(coord_enroll(m->coord, m->scope, m->last.session, 1), STATUS_OK);
     assert_true(expect_event(m, COORD_ENROLLED, SOON_MS));
 }
 
@@ -137,7 +137,7 @@ static void test_identity_outlives_a_reconnection(void **state)
     assert_int_equal(a.last.session, 1);
     assert_int_equal(coord_withdraw(a.coord, a.scope, 1), STATUS_OK);
     assert_true(expect_event(&a, COORD_WITHDRAWN, SOON_MS));
-    assert_int_equal(coord_enroll(a.coord, a.scope, 2), STATUS_OK);
+    assert_int_equal(coord_enroll(a.coord, a.scope, a.last.session, 2), STATUS_OK);
     assert_true(expect_event(&a, COORD_ENROLLED, SOON_MS));
     member_leave(&a);
     proxy_stop(p);
@@ -204,7 +204,7 @@ static void test_open_tree_is_joined_by_members_with_and_without_identity(void *
     member_join(&plain, root, NULL);
     join_and_enroll(&a, root, NULL);
     assert_true(expect_rank(&a, 0, SOON_MS));
-    assert_int_equal(coord_enroll(plain.coord, plain.scope, 1), STATUS_OK);
+    assert_int_equal(coord_enroll(plain.coord, plain.scope, plain.last.session, 1), STATUS_OK);
     assert_true(expect_event(&plain, COORD_ENROLLED, SOON_MS));
     assert_true(expect_rank(&plain, 1, SOON_MS)); /* it may read the other's node */
     struct operator_link *outsider = operator_connect();

@@ -20,7 +20,7 @@ static const char second_job[] = "01890000-0002-7000-8000-000000000000";
 
 static void enroll(struct member *m, uint32_t attempt)
 {
-    assert_int_equal(coord_enroll(m->coord, m->scope, attempt), STATUS_OK);
+    assert_int_equal(coord_enroll(m->coord, m->scope, m->last.session, attempt), STATUS_OK);
     assert_true(expect_event(m, COORD_ENROLLED, SOON_MS));
 }
 

@@ -31,6 +31,7 @@ CLEAN_SEEDS = 20
 IN_CODE = {
     "lease_from_reply": "the lease is counted from the answer of the beat, not from its sending",
     "lease_of_any_session": "a scope decides by the lease of a session that its candidate node is not of",
+    "enrolls_in_any_session": "a scope is enrolled in a session that it has not heard of",
     "resumes_after_lease": "a session confirmed after the lease had run out goes on leading",
     "resume_forgets_lead": "a replica that loses its connection twice does not know any more that it led",
     "leads_on_when_cut": "a lost connection does not suspend the leader",
