@@ -38,10 +38,10 @@ void leader_prepare(struct leader *l)
     struct planning_options options = {.scope = "main",
                                        .lease = &l->lease,
                                        .tz_directory = l->tz_directory,
-                                       .tz_poll_ms = l->tz_poll_ms,
+                                       .tz_poll_ms = l->tz_poll_ms > 0 ? l->tz_poll_ms : 60000,
                                        .statement_ms = l->statement_ms > 0 ? l->statement_ms : 5000,
                                        .batch_schedules = 1000,
-                                       .look_ms = l->look_ms};
+                                       .look_ms = l->look_ms > 0 ? l->look_ms : PLANNING_LOOK_MS};
     fixture_lease(&l->lease, 60000);
     planning_free(l->planning); /* of an earlier leader_prepare, if any */
     l->planning = planning_new(&options);

@@ -10,9 +10,9 @@ struct leader {
     struct store *store;
     struct authority authority;
     struct lease lease;
-    int64_t look_ms;          /* as planning_options; set it before leader_prepare */
+    int64_t look_ms;          /* as planning_options; set it before leader_prepare; 0: as usual */
     const char *tz_directory; /* the same */
-    int64_t tz_poll_ms;       /* the same */
+    int64_t tz_poll_ms;       /* the same; 0: a minute */
     int64_t statement_ms;     /* the same; 0: 5 s */
 };
 
