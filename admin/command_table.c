@@ -775,7 +775,7 @@ const struct command command_table[] = {
              {.name = "--replace",
               .kind = PARAMETER_FLAG,
               .help = "although there is a calendar of that name."},
-             {.name = "--dry-run", .kind = PARAMETER_FLAG, .help = "only say what would change."}},
+             {.name = "--dry-run", .kind = PARAMETER_FLAG, .help = "only say what would change, with the days."}},
         .example = "reportctl calendar import bank ./bank-holidays.ics --replace",
     },
     {
@@ -783,8 +783,8 @@ const struct command command_table[] = {
         .summary = "What is wrong with the calendars, or soon will be.",
         .details = "A finding is either wrong (exit code 1): validity is over, a combination of "
                    "nothing; or worth a look: validity ends within 60 days, holidays on weekend "
-                   "days, overrides that agree or differ with what was imported, days outside "
-                   "validity. USED BY names the schedules. With --strict any finding makes the "
+                   "days that somebody entered, overrides that agree or differ with what was "
+                   "imported, days outside validity. USED BY names the schedules. With --strict any finding makes the "
                    "exit code 1, for cron.",
         .privilege = READER,
         .run = calendar_check_command,

@@ -40,9 +40,6 @@ static enum status cron_arguments_parse(const struct next_cron_arguments *a,
         s = next_require(a->time_zone, "--time-zone", "Europe/Berlin", err);
     }
     if (s == STATUS_OK) {
-        s = next_require(a->after, "--after", "2030-04-12T00:00:00Z", err);
-    }
-    if (s == STATUS_OK) {
         s = dialect_check(a->dialect, err);
     }
     if (s == STATUS_OK) {
@@ -51,7 +48,8 @@ static enum status cron_arguments_parse(const struct next_cron_arguments *a,
     if (s != STATUS_OK) {
         return s;
     }
-    s = rfc3339_parse(a->after, &r->after, err);
+    r->after = a->now;
+    s = a->after != NULL ? rfc3339_parse(a->after, &r->after, err) : STATUS_OK;
     if (s != STATUS_OK) {
         return error_prefix(err, s, "--after");
     }
