@@ -226,10 +226,7 @@ static enum exit_code import_answer(struct session *s, const struct import *i, s
     }
     struct section sections[] = {
         {.key = "import", .table = t, .facts = true},
-        {.key = "days",
-         .title = "DAYS ADDED, REMOVED AND CHANGED",
-         .table = days,
-         .empty = "none"},
+        {.key = "days", .title = "DAYS ADDED, REMOVED AND CHANGED", .table = days, .empty = "none"},
     };
     session_print(s, sections, days != NULL ? 2 : 1);
     return EXIT_DONE;

@@ -40,6 +40,9 @@ static enum status cron_arguments_parse(const struct next_cron_arguments *a,
         s = next_require(a->time_zone, "--time-zone", "Europe/Berlin", err);
     }
     if (s == STATUS_OK) {
+        s = next_require(a->after, "--after", "2030-04-12T00:00:00Z", err);
+    }
+    if (s == STATUS_OK) {
         s = dialect_check(a->dialect, err);
     }
     if (s == STATUS_OK) {
@@ -48,8 +51,7 @@ static enum status cron_arguments_parse(const struct next_cron_arguments *a,
     if (s != STATUS_OK) {
         return s;
     }
-    r->after = a->now;
-    s = a->after != NULL ? rfc3339_parse(a->after, &r->after, err) : STATUS_OK;
+    s = rfc3339_parse(a->after, &r->after, err);
     if (s != STATUS_OK) {
         return error_prefix(err, s, "--after");
     }
