@@ -50,6 +50,10 @@ static void edit_add_planned(struct plan_edit *e, const struct preview_version *
     struct firing next = rule_next_within(base->rule, after, base->bounds);
     e->has_next = next.found;
     e->next_nominal = next.nominal;
+    e->next_about = plan_period_of(base->rule, next.nominal);
+    if (e->has_last) {
+        e->last_about = plan_period_of(base->rule, e->last_nominal);
+    }
 }
 
 struct plan_edit preview_edit_of(const struct preview_version *base,

@@ -80,3 +80,5 @@ def test_an_edit_to_other_keys_or_to_a_period_twice_is_refused_before_it_is_made
     # Asked between the 1st and the 5th, the month before is one more.
     assert "moved" in changes and "removed" not in changes, "a period keeps its key on another day"
     assert plan["plan"]["key_form"] == "month"
+    # An edit that goes on behind a period is not refused, and says which.
+    assert " is passed over: it has not been reported yet" in ctl.ok("plan", "weekly", "--set", "business_date=current_week")
