@@ -80,5 +80,8 @@ def test_an_edit_to_other_keys_or_to_a_period_twice_is_refused_before_it_is_made
     # Asked between the 1st and the 5th, the month before is one more.
     assert "moved" in changes and "removed" not in changes, "a period keeps its key on another day"
     assert plan["plan"]["key_form"] == "month"
-    # An edit that goes on behind a period is not refused, and says which.
-    assert " is passed over: it has not been reported yet" in ctl.ok("plan", "weekly", "--set", "business_date=current_week")
+    # An edit that goes on behind a period is not refused, and says what becomes of it: nothing has run yet, or something has.
+    assert "is past: it is due at once" in ctl.ok("plan", "monthly", "--set", "business_date=current_month")
+    ctl.db.execute("""UPDATE reports.schedule_progress SET last_nominal = next_nominal - interval '1 month',
+        last_fire_at = (next_nominal - interval '1 month') AT TIME ZONE 'Europe/Berlin' WHERE schedule = 'monthly'""")
+    assert " is passed over: it has not been reported yet" in ctl.ok("plan", "monthly", "--set", "business_date=current_month")
