@@ -22,6 +22,11 @@ const char *preview_change_name(enum preview_change change)
     return "";
 }
 
+utc_us preview_after(const struct preview_progress *p, utc_us now)
+{
+    return p->planned_to.us > now.us ? p->planned_to : now;
+}
+
 static enum key_form form_of(const struct preview_version *v, const struct preview_progress *p)
 {
     return p->has_form ? p->form : key_form_of_rule(v->rule);
@@ -195,7 +200,7 @@ enum status preview_list_make(const struct preview_course *course, const struct 
     if (base->rule != NULL && !base->withheld) {
         struct stretch stretch = {
             .version = base,
-            .first = rule_next_within(base->rule, now, base->bounds),
+            .first = rule_next_within(base->rule, preview_after(p, now), base->bounds),
             .until = next != NULL && next->begins.us < until.us ? next->begins : until,
             .form = form_of(base, p),
         };

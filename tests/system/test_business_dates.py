@@ -84,4 +84,8 @@ def test_an_edit_to_other_keys_or_to_a_period_twice_is_refused_before_it_is_made
     assert "is past: it is due at once" in ctl.ok("plan", "monthly", "--set", "business_date=current_month")
     ctl.db.execute("""UPDATE reports.schedule_progress SET last_nominal = next_nominal - interval '1 month',
         last_fire_at = (next_nominal - interval '1 month') AT TIME ZONE 'Europe/Berlin' WHERE schedule = 'monthly'""")
+    # One that begins behind a firing whose key was taken foretells it no more.
+    first, second = foretold(ctl, "weekly", 2)
+    ctl.db.execute("UPDATE reports.schedule_progress SET switched_at = %s::timestamptz + interval '1 s' WHERE schedule = 'weekly'", [first[0]])
+    assert foretold(ctl, "weekly") == [second]
     assert " is passed over: it has not been reported yet" in ctl.ok("plan", "monthly", "--set", "business_date=current_month")
