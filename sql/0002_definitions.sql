@@ -460,7 +460,6 @@ COMMENT ON FUNCTION reports.check_report() IS 'Trigger on report: refuses format
 CREATE TRIGGER check_report BEFORE INSERT OR UPDATE ON reports.report
     FOR EACH ROW EXECUTE FUNCTION reports.check_report();
 
--- The rule's shape. The leader's own parser is the judge of the rest and writes `problem`.
 -- Only what is certain: a number that its field does not have. The leader knows the whole grammar.
 CREATE FUNCTION reports.check_cron_numbers(p_schedule text, p_rule text) RETURNS void
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -486,6 +485,7 @@ END
 $$;
 COMMENT ON FUNCTION reports.check_cron_numbers(text, text) IS 'Refuses a cron rule with a number that its field does not have.';
 
+-- The rule's shape. The leader's own parser is the judge of the rest and writes `problem`.
 CREATE FUNCTION reports.check_rule(p_schedule text, p_kind text, p_rule text, p_dialect text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -513,7 +513,7 @@ BEGIN
         ELSIF p_rule !~ '^[0-9A-Za-z*/,\-\s#+?]+$' THEN
             RAISE EXCEPTION 'schedule "%": cron rule % has characters that cannot stand in one', p_schedule, quote_literal(p_rule)
                 USING ERRCODE = 'invalid_parameter_value', HINT = 'Example: 30 6 * * 1-5 is 06:30 from Monday to Friday.';
-        ELSIF p_rule !~ '^@' THEN
+        ELSE
             PERFORM reports.check_cron_numbers(p_schedule, p_rule);
         END IF;
     ELSIF p_kind = 'rrule' THEN
