@@ -22,6 +22,11 @@ const char *preview_change_name(enum preview_change change)
     return "";
 }
 
+utc_us preview_after(const struct preview_progress *p, utc_us now)
+{
+    return p->planned_to.us > now.us ? p->planned_to : now;
+}
+
 static enum key_form form_of(const struct preview_version *v, const struct preview_progress *p)
 {
     return p->has_form ? p->form : key_form_of_rule(v->rule);
@@ -50,6 +55,10 @@ static void edit_add_planned(struct plan_edit *e, const struct preview_version *
     struct firing next = rule_next_within(base->rule, after, base->bounds);
     e->has_next = next.found;
     e->next_nominal = next.nominal;
+    e->next_about = plan_period_of(base->rule, next.nominal);
+    if (e->has_last) {
+        e->last_about = plan_period_of(base->rule, e->last_nominal);
+    }
 }
 
 struct plan_edit preview_edit_of(const struct preview_version *base,
@@ -191,7 +200,7 @@ enum status preview_list_make(const struct preview_course *course, const struct 
     if (base->rule != NULL && !base->withheld) {
         struct stretch stretch = {
             .version = base,
-            .first = rule_next_within(base->rule, now, base->bounds),
+            .first = rule_next_within(base->rule, preview_after(p, now), base->bounds),
             .until = next != NULL && next->begins.us < until.us ? next->begins : until,
             .form = form_of(base, p),
         };

@@ -30,6 +30,10 @@ struct preview_progress {
     char highest_key[KEY_MAX_BYTES]; /* see plan_edit */
 };
 
+/* The instant behind which the version in force still fires: an edit can have begun behind firings
+ * to come, whose keys were taken. */
+utc_us preview_after(const struct preview_progress *p, utc_us now);
+
 /* How a schedule goes on: under one version, and under another from an instant on. */
 struct preview_course {
     const struct preview_version *base;

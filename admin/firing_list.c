@@ -116,7 +116,8 @@ static enum status course_list(struct schedule_course *c, struct wanted w, struc
     const struct preview_progress *g = &c->progress;
     if (base->rule != NULL && !base->withheld) {
         enum key_form form = g->has_form ? g->form : key_form_of_rule(base->rule);
-        struct firing f = rule_next_within(base->rule, c->session->now, base->bounds);
+        struct firing f =
+            rule_next_within(base->rule, preview_after(g, c->session->now), base->bounds);
         if (!firings_add(w, base, f, next != NULL ? next->begins : UTC_UNBOUNDED, form)) {
             return STATUS_FATAL;
         }

@@ -100,6 +100,14 @@ static enum status resumed_add(struct forecast_run *r, size_t i, struct forecast
     return forecast_add(&r->forecast, subject);
 }
 
+/* As preview_after. */
+static utc_us after_of(const struct due_row *row, utc_us now)
+{
+    utc_us switched = {utc_is_none(row->switched_at) ? INT64_MIN : row->switched_at.us - 1};
+    utc_us dealt = switched.us > row->last_fire_at.us ? switched : row->last_fire_at;
+    return dealt.us > now.us ? dealt : now;
+}
+
 /* Firings of one row. */
 static enum status row_add(struct forecast_run *r, size_t i)
 {
@@ -118,7 +126,7 @@ static enum status row_add(struct forecast_run *r, size_t i)
         .queue = r->more[i].queue,
         .rule = &rule,
         .bounds = {row->rule.starts_at, row->rule.ends_at},
-        .after = r->s.now,
+        .after = after_of(row, r->s.now),
         .before = announced ? behind->effective_from : UTC_UNBOUNDED,
     };
     if (!row_fires(r, i, !again, &rule)) {

@@ -13,6 +13,7 @@ struct reign_walk {
     int64_t jitter_us; /* of the version before */
     bool has_next;     /* the version before would have fired again */
     struct local_time next_nominal;
+    struct plan_period last_about, next_about; /* by the version before */
     bool carrying; /* the version before was broken and no rule named what it withheld */
     utc_us carried_base;
 };
@@ -142,6 +143,8 @@ static bool version_switch(struct reign_walk *w, const struct ledger_version *v,
         .ends_at = v->bounds.ends_at,
         .has_next = w->has_next,
         .next_nominal = w->next_nominal,
+        .last_about = w->last_about,
+        .next_about = w->next_about,
         .shift_us = v->ended ? 0 : v->jitter_us - w->jitter_us,
     };
     highest_key_find(s, v->version, edit.highest_key);
@@ -228,6 +231,8 @@ static void walk_on(struct reign_walk *w, size_t i)
         struct firing f = rule_next_within(&v->rule, after, v->bounds);
         w->has_next = f.found;
         w->next_nominal = f.nominal;
+        w->next_about = plan_period_of(&v->rule, f.nominal);
+        w->last_about = plan_period_of(&v->rule, w->dealt_nominal);
     }
 }
 

@@ -141,9 +141,29 @@ static bool notes_add_state(struct plan_trial *p)
     return ok;
 }
 
+/* Periods that neither version reports. */
+static bool notes_add_passed(struct plan_trial *p)
+{
+    const struct planned_gap *g = &p->where.passed;
+    if (g->firings == 0) {
+        return true;
+    }
+    return g->firings == 1
+               ? note_add(
+                     p,
+                     "%s is passed over: it has not been reported yet, and never will be after "
+                     "the edit; it becomes a gap, and reportctl backfill makes it",
+                     g->from_key)
+               : note_add(p,
+                          "%" PRId64 " periods from %s to %s are passed over: they have not been "
+                          "reported yet, and never will be after the edit; they become a gap, and "
+                          "reportctl backfill makes them",
+                          g->firings, g->from_key, g->to_key);
+}
+
 static bool notes_add(struct plan_trial *p)
 {
-    bool ok = notes_add_state(p);
+    bool ok = notes_add_state(p) && notes_add_passed(p);
     char at[RFC3339_TEXT_MAX];
     if (ok && p->course.base->rule != NULL) {
         utc_us now = {p->s.now.us + 1};

@@ -63,6 +63,9 @@ static const struct {
     {"circuit_open",
      "jobs of the schedule had failed one after another, and its circuit breaker was "
      "open"},
+    {"passed_over", "an edit of business_date moved what the firings are about past this period: "
+                    "the version before had not reported it yet, and the new one never does; "
+                    "reportctl backfill makes it"},
     {"key_taken", "an occurrence with its key was there already"},
 };
 

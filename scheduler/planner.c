@@ -40,6 +40,8 @@ const char *gap_reason_name(enum gap_reason reason)
         return "problem_mended";
     case GAP_PAUSED:
         return "paused";
+    case GAP_PASSED_OVER:
+        return "passed_over";
     }
     return "unknown";
 }

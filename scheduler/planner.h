@@ -51,6 +51,7 @@ enum gap_reason {
     GAP_COALESCED,      /* the run behind it has their windows in its own */
     GAP_PROBLEM_MENDED, /* due while the schedule had a problem */
     GAP_PAUSED,         /* due while the schedule was paused */
+    GAP_PASSED_OVER,    /* an edit of business_date goes on behind these periods */
 };
 const char *gap_reason_name(enum gap_reason reason);
 
@@ -149,6 +150,13 @@ MUST_USE enum status plan_schedule(const struct plan_subject *s, utc_us now, siz
                                    struct plan_window *scratch, struct plan_sink *sink,
                                    struct plan_result *ret_result, struct error *err);
 
+/* What a firing is known by among those about periods: the last day of its period. */
+struct plan_period {
+    bool known; /* false: its rule is not about periods, or the table does not have it */
+    int64_t last;
+};
+struct plan_period plan_period_of(const struct rule *r, struct local_time nominal);
+
 /* An edit about to be taken in. */
 struct plan_edit {
     const struct rule *rule; /* NULL: the version ends the schedule */
@@ -163,6 +171,8 @@ struct plan_edit {
     utc_us starts_at, ends_at;
     bool has_next; /* the version before would have fired again, first for next_nominal */
     struct local_time next_nominal;
+    /* What both are about by the business_date of the version before; not known: by the new one. */
+    struct plan_period last_about, next_about;
     char highest_key[KEY_MAX_BYTES]; /* of the schedule's own occurrences; "": there is none */
     /* How much later the rule's firings are due by the new version's jitter than by the old one's.
      * Where the one ends in the rule's own time the other begins: no firing is passed over or comes
@@ -178,6 +188,10 @@ struct plan_switch {
     bool has_form;
     enum key_form form;
     bool doubtful; /* next may repeat a key: settle it with plan_candidates */
+    /* Periods that the version before would still have reported and that this one had its times for
+     * before what has run, by its own times and keys; .firings 0: none. Only where business_date
+     * has changed what the firings are about: nobody can take that back as one can a rule. */
+    struct planned_gap passed;
     /* INVALID because dates that a calendar moves would have to come before what has run: the first
      * behind them. The next edit finds it as what was to come, and so goes on without them. Not
      * found otherwise. */

@@ -39,15 +39,35 @@ static utc_us kept_from(const struct plan_edit *e)
 /* What is told apart by the new rule's keys: dates, or the last days of periods. */
 static int64_t day_of(const struct rule *r, struct local_time nominal)
 {
-    struct firing_about about = rule_about(r, nominal);
-    bool period = rule_is_of_periods(r) && about.state == ABOUT_KNOWN;
-    return period ? about.last : date_of(nominal);
+    struct plan_period period = plan_period_of(r, nominal);
+    return period.known ? period.last : date_of(nominal);
+}
+
+struct plan_period plan_period_of(const struct rule *r, struct local_time nominal)
+{
+    struct plan_period period = {.known = false};
+    if (rule_is_of_periods(r)) {
+        struct firing_about about = rule_about(r, nominal);
+        period.known = about.state == ABOUT_KNOWN;
+        period.last = period.known ? about.last : 0;
+    }
+    return period;
+}
+
+/* The same of a firing of the version before, which may have had another business_date. */
+static int64_t day_before(const struct plan_edit *e, struct local_time nominal,
+                          struct plan_period about)
+{
+    if (!e->next_about.known || !rule_is_of_periods(e->rule)) {
+        return day_of(e->rule, nominal);
+    }
+    return about.known ? about.last : INT64_MIN; /* of a time before its periods begin */
 }
 
 /* The first firing of the new rule for a date that the old one would still have fired for. */
 static struct firing date_kept(const struct plan_edit *e)
 {
-    int64_t kept = day_of(e->rule, e->next_nominal);
+    int64_t kept = day_before(e, e->next_nominal, e->next_about);
     struct firing f = rule_next_within(e->rule, kept_from(e), bounds_of(e));
     while (f.found && f.at.us < e->effective_from.us && day_of(e->rule, f.nominal) < kept) {
         f = rule_next_within(e->rule, f.at, bounds_of(e));
@@ -93,6 +113,27 @@ static enum status passed_over_tell(const struct plan_edit *e, struct firing f,
                            rule, count, first, last, ways);
 }
 
+static bool about_is_other(const struct plan_edit *e)
+{
+    return day_before(e, e->next_nominal, e->next_about) != day_of(e->rule, e->next_nominal);
+}
+
+/* Periods from `f` on would have to come before what has run: they are told as a gap. Returns: the
+ * first firing behind them. */
+static struct firing passed_over_note(const struct plan_edit *e, struct firing f,
+                                      struct plan_switch *w)
+{
+    struct planned_gap *g = &w->passed;
+    *g = (struct planned_gap){.from = f.at, .reason = GAP_PASSED_OVER};
+    key_format(w->form, &f, g->from_key);
+    for (; f.found && f.at.us <= e->last_fire_at.us; g->firings++) {
+        g->to = f.at;
+        key_format(w->form, &f, g->to_key);
+        f = rule_next_within(e->rule, f.at, bounds_of(e));
+    }
+    return f;
+}
+
 /* Its time is past: it is due at once, unless it would have to come before what was planned. */
 static enum status date_keep(const struct plan_edit *e, struct plan_switch *w, struct error *err)
 {
@@ -101,8 +142,14 @@ static enum status date_keep(const struct plan_edit *e, struct plan_switch *w, s
         return STATUS_OK;
     }
     if (f.at.us <= e->last_fire_at.us && e->has_last &&
-        day_of(e->rule, f.nominal) <= day_of(e->rule, e->last_nominal)) {
+        day_of(e->rule, f.nominal) <= day_before(e, e->last_nominal, e->last_about)) {
         return STATUS_OK; /* the date lies in a gap already */
+    }
+    if (f.at.us <= e->last_fire_at.us && about_is_other(e)) {
+        f = passed_over_note(e, f, w);
+        if (!f.found || f.at.us >= e->effective_from.us) {
+            return STATUS_OK;
+        }
     }
     if (f.at.us <= e->last_fire_at.us && joins_the_last(e->rule, &f)) {
         return STATUS_OK;

@@ -154,6 +154,8 @@ static struct plan_edit edit_of(const struct change_row *c)
         .last_nominal = c->last_nominal,
         .has_next = c->has_next,
         .next_nominal = c->next_nominal,
+        .last_about = c->last_about,
+        .next_about = c->next_about,
         .shift_us = c->ended ? 0 : c->rule.jitter_us - (c->has_progress ? c->was_jitter_us : 0),
     };
     if (!c->has_progress) {

@@ -299,6 +299,18 @@ static const char *take_in_name(const struct planning *p, size_t index)
     return p->take_in[index].change->schedule;
 }
 
+static void take_in_tell_passed(const struct planning *p, const struct take_in_row *row)
+{
+    const struct planned_gap *g = &row->where.passed;
+    if (g->firings == 0 || row->problem[0] != '\0') {
+        return;
+    }
+    scope_metrics_gaps(p->authority->scope, g, 0, 1);
+    log_event(LOG_LEVEL_WARN, "an edit of business_date passes over periods",
+              "scope=%s schedule=%s from=%s to=%s firings=%lld", p->authority->scope,
+              row->change->schedule, g->from_key, g->to_key, (long long)g->firings);
+}
+
 static enum status take_in_write(struct planning *p, size_t begin, size_t end, struct error *err)
 {
     struct store_call call;
@@ -325,6 +337,7 @@ static enum status take_in_write(struct planning *p, size_t begin, size_t end, s
         }
         rest_forget(&p->rest, name);
         planning_zones_met(p, row->change->rule.time_zone);
+        take_in_tell_passed(p, row);
         if (row->problem[0] != '\0') {
             log_event(LOG_LEVEL_WARN, "schedule has a problem", "scope=%s schedule=%s problem=%s",
                       p->authority->scope, name, log_quote(row->problem).text);

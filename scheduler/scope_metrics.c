@@ -20,7 +20,7 @@ void scope_metrics_begin(const char *scope)
         (void)scheduler_metric(SCHEDULER_STEP_DOWNS, scope,
                                lifecycle_reason_name((enum lifecycle_reason)i));
     }
-    for (size_t i = GAP_MISFIRE_SKIP; i <= GAP_PAUSED; i++) {
+    for (size_t i = GAP_MISFIRE_SKIP; i <= GAP_PASSED_OVER; i++) {
         (void)scheduler_metric(SCHEDULER_GAPS, scope, gap_reason_name((enum gap_reason)i));
     }
     (void)scheduler_metric(SCHEDULER_SESSIONS, NULL, NULL);

@@ -309,6 +309,13 @@ enum status store_next_due(const struct store_call *call, struct next_due *ret_n
     return s;
 }
 
+/* A day number. */
+static struct plan_period cell_period(const PGresult *r, int i, int column)
+{
+    return (struct plan_period){.known = PQgetisnull(r, i, column) == 0,
+                                .last = store_pg_int(r, i, column)};
+}
+
 static void change_row_fill(const PGresult *r, int i, struct change_row *c)
 {
     store_pg_text(r, i, 0, c->schedule, sizeof c->schedule);
@@ -331,6 +338,8 @@ static void change_row_fill(const PGresult *r, int i, struct change_row *c)
     c->has_last = PQgetisnull(r, i, 21) == 0;
     c->last_nominal = (struct local_time){store_pg_int(r, i, 21)};
     c->was_jitter_us = rule_jitter_us(c->schedule, (int32_t)store_pg_int(r, i, 35));
+    c->last_about = cell_period(r, i, 36);
+    c->next_about = cell_period(r, i, 37);
 }
 
 enum status store_changes(const struct store_call *call, const char *after,
@@ -340,7 +349,7 @@ enum status store_changes(const struct store_call *call, const char *after,
         "SELECT schedule, change_id, new_version, effective_from, ended, kind, rule, time_zone, "
         "anchor, starts_at, ends_at, step, next_fire_at, last_fire_at, key_form, problem, "
         "database_now, paused, was_paused, next_nominal_s, highest_key, last_nominal_s, " RULE_MORE
-        ", was_jitter_s FROM reports.changes($1, $2::integer, $3)";
+        ", was_jitter_s, last_about, next_about FROM reports.changes($1, $2::integer, $3)";
     char count[24];
     (void)snprintf(count, sizeof count, "%zu", ret_rows->max);
     const char *values[] = {call->authority->scope, count, after};

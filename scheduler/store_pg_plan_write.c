@@ -244,8 +244,19 @@ enum status store_plan_batch(const struct store_call *call, const struct plan_ba
 
 /* p_schedule, p_change, p_version, p_step, p_switched_at, p_next_fire_at, p_next_nominal,
  * p_next_offset_s, p_key_form, p_problem, p_tzdata, p_rule_std, p_last_fire_at,
- * p_zone_digest: fourteen. */
-#define TAKE_IN_ARRAYS 14
+ * p_zone_digest, p_passed_from, p_passed_to, p_passed_from_key, p_passed_to_key, p_passed_firings:
+ * nineteen. */
+#define TAKE_IN_ARRAYS 19
+
+static void passed_add(struct store_pg_array *a, const struct planned_gap *g)
+{
+    bool none = g->firings == 0;
+    arrays_add_time(&a[0], none ? UTC_NONE : g->from);
+    arrays_add_time(&a[1], none ? UTC_NONE : g->to);
+    store_pg_array_add(&a[2], none ? NULL : g->from_key);
+    store_pg_array_add(&a[3], none ? NULL : g->to_key);
+    store_pg_array_add_int(&a[4], g->firings);
+}
 
 static void take_in_add(struct store_pg_array *a, const struct take_in_row *row, const char *tzdata)
 {
@@ -268,6 +279,7 @@ static void take_in_add(struct store_pg_array *a, const struct take_in_row *row,
     store_pg_array_add(&a[11], row->rule_std[0] != '\0' ? row->rule_std : NULL);
     arrays_add_time(&a[12], row->where.shifted ? row->where.last_fire_at : UTC_NONE);
     store_pg_array_add(&a[13], row->zone_digest);
+    passed_add(&a[14], &row->where.passed);
 }
 
 enum status store_take_in(const struct store_call *call, const struct take_in_row *rows,
@@ -278,7 +290,8 @@ enum status store_take_in(const struct store_call *call, const struct take_in_ro
         "SELECT verdict, taken, cardinality(taken) FROM reports.take_in($1, $2::bigint, "
         "$3::bigint, $4::uuid, $5::text[], $6::bigint[], $7::integer[], $8::bigint[], "
         "$9::timestamptz[], $10::timestamptz[], $11::timestamp[], $12::integer[], $13::text[], "
-        "$14::text[], $15::text[], $16::text[], $17::timestamptz[], $18::text[])";
+        "$14::text[], $15::text[], $16::text[], $17::timestamptz[], $18::text[], "
+        "$19::timestamptz[], $20::timestamptz[], $21::text[], $22::text[], $23::bigint[])";
     struct arrays a = {0};
     struct authority_text text;
     const char *values[AUTHORITY_VALUES + TAKE_IN_ARRAYS];

@@ -102,8 +102,9 @@ struct change_row {
     bool has_last;
     struct local_time last_nominal; /* of last_fire_at */
     bool has_next;
-    struct local_time next_nominal;  /* of its next firing, also while that is withheld */
-    char highest_key[KEY_MAX_BYTES]; /* see plan_edit */
+    struct local_time next_nominal;            /* of its next firing, also while that is withheld */
+    struct plan_period last_about, next_about; /* see plan_edit */
+    char highest_key[KEY_MAX_BYTES];           /* see plan_edit */
 };
 
 struct change_rows {

@@ -148,7 +148,7 @@ COMMENT ON COLUMN reports.schedule_gap.to_fire_at IS 'Last firing not run.';
 COMMENT ON COLUMN reports.schedule_gap.from_key IS 'Key the first would have had.';
 COMMENT ON COLUMN reports.schedule_gap.to_key IS 'Key the last would have had.';
 COMMENT ON COLUMN reports.schedule_gap.firings IS 'How many.';
-COMMENT ON COLUMN reports.schedule_gap.reason IS 'misfire_skip, misfire_latest, misfire_max, misfire_age; coalesced: the windows of these firings are in that of the next that ran; problem_mended, paused; overlap_forbid: a job of the schedule was still open; circuit_open: jobs of the schedule had failed, one after another; key_taken: an occurrence with this key was there already.';
+COMMENT ON COLUMN reports.schedule_gap.reason IS 'misfire_skip, misfire_latest, misfire_max, misfire_age; coalesced: the windows of these firings are in that of the next that ran; problem_mended, paused; passed_over: an edit of business_date went on behind these periods; overlap_forbid: a job of the schedule was still open; circuit_open: jobs of the schedule had failed, one after another; key_taken: an occurrence with this key was there already.';
 COMMENT ON COLUMN reports.schedule_gap.version IS 'Version of the schedule that was in force.';
 COMMENT ON COLUMN reports.schedule_gap.incarnation IS 'Of the leader that wrote it.';
 COMMENT ON COLUMN reports.schedule_gap.generation IS 'Of the leader that wrote it.';

@@ -120,6 +120,16 @@ COMMENT ON FUNCTION reports.next_due(text) IS 'When the scope''s next firing is 
 -- One row a schedule with edits not taken in: the oldest of them with its version, and the progress that
 -- is (NULLs: none yet). The leader goes one version at a time: it plans what was due before the edit
 -- under the version in force, takes the edit in, and sees the next edit in its next pass.
+-- plpgsql: what it calls comes in 0023_business_date.sql.
+CREATE FUNCTION reports.period_about(p_version reports.schedule_version, p_local timestamp) RETURNS integer
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    RETURN CASE WHEN reports.key_form_of_periods(p_version.business_date) IS NOT NULL
+                THEN (reports.business_about(p_version, p_local)).last_day - date '1970-01-01' END;
+END
+$$;
+COMMENT ON FUNCTION reports.period_about(reports.schedule_version, timestamp) IS 'The last day of the period that a firing is about, in days since 1970; NULL: it is about none, or the period is not known.';
+
 CREATE FUNCTION reports.changes(p_scope text, p_limit integer, p_after text DEFAULT '')
 RETURNS TABLE (schedule text, change_id bigint, new_version integer, effective_from timestamptz, ended boolean,
                kind text, rule text, time_zone text, anchor timestamptz, starts_at timestamptz, ends_at timestamptz,
@@ -127,7 +137,8 @@ RETURNS TABLE (schedule text, change_id bigint, new_version integer, effective_f
                switched_at timestamptz, database_now timestamptz, paused boolean, was_paused boolean,
                next_nominal_s bigint, highest_key text, last_nominal_s bigint, dialect text, dst_gap text, dst_overlap text,
                jitter_s integer, start_local timestamp, exdates timestamp[], rdates timestamp[], calendar text, calendar_version bigint,
-               nonbusiness text, business_day_offset integer, roll_collision text, business_date text, was_jitter_s integer)
+               nonbusiness text, business_day_offset integer, roll_collision text, business_date text, was_jitter_s integer,
+               last_about integer, next_about integer)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off SET enable_bitmapscan = off AS $$
     -- From schedule to schedule by the index: one with thousands of edits hides no other.
@@ -145,7 +156,8 @@ SET enable_seqscan = off SET enable_bitmapscan = off AS $$
            v.ends_at, p.step, p.next_fire_at, p.last_fire_at, p.key_form, p.problem, p.switched_at, clock_timestamp(),
            v.paused, u.paused AND NOT u.ended, extract(epoch FROM p.next_nominal)::bigint, h.occurrence_key,
            extract(epoch FROM p.last_nominal)::bigint, v.dialect, v.dst_gap, v.dst_overlap, v.jitter_s, v.start_local, v.exdates, v.rdates,
-           v.calendar, v.calendar_version, v.nonbusiness, v.business_day_offset, v.roll_collision, v.business_date, u.jitter_s
+           v.calendar, v.calendar_version, v.nonbusiness, v.business_day_offset, v.roll_collision, v.business_date, u.jitter_s,
+           b.last_about, b.next_about
       FROM edited e
      CROSS JOIN LATERAL (SELECT x.schedule, x.id, x.version FROM reports.schedule_change x
                           WHERE x.scope = p_scope AND x.schedule = e.schedule AND (NOT x.announced OR x.made_at <= clock_timestamp())
@@ -154,8 +166,11 @@ SET enable_seqscan = off SET enable_bitmapscan = off AS $$
      CROSS JOIN LATERAL (SELECT * FROM reports.schedule_version w
                           WHERE w.schedule = c.schedule AND w.version = c.version OFFSET 0) v
       LEFT JOIN LATERAL (SELECT * FROM reports.schedule_progress q WHERE q.schedule = c.schedule OFFSET 0) p ON true
-      LEFT JOIN LATERAL (SELECT w.paused, w.ended, w.jitter_s FROM reports.schedule_version w
+      LEFT JOIN LATERAL (SELECT w.paused, w.ended, w.jitter_s, w.business_date, w AS whole FROM reports.schedule_version w
                           WHERE w.schedule = p.schedule AND w.version = p.version OFFSET 0) u ON true
+      -- What the last firing and the next were about before the edit.
+      LEFT JOIN LATERAL (SELECT reports.period_about(u.whole, p.last_nominal) AS last_about, reports.period_about(u.whole, p.next_nominal) AS next_about
+                          WHERE u.business_date <> v.business_date OFFSET 0) b ON true
       -- Keys order like the times they name. Manual ones do not count: their keys need not be dates.
       LEFT JOIN LATERAL (SELECT o.occurrence_key FROM reports.occurrence o
                           WHERE o.schedule = p.schedule AND o.cause <> 'manual'
@@ -173,7 +188,8 @@ CREATE FUNCTION reports.take_in(
     p_schedule text[], p_change bigint[], p_version integer[], p_step bigint[], p_switched_at timestamptz[],
     p_next_fire_at timestamptz[], p_next_nominal timestamp[], p_next_offset_s integer[], p_key_form text[],
     p_problem text[], p_tzdata text[], p_rule_std text[] DEFAULT NULL, p_last_fire_at timestamptz[] DEFAULT NULL,
-    p_zone_digest text[] DEFAULT NULL,
+    p_zone_digest text[] DEFAULT NULL, p_passed_from timestamptz[] DEFAULT NULL, p_passed_to timestamptz[] DEFAULT NULL,
+    p_passed_from_key text[] DEFAULT NULL, p_passed_to_key text[] DEFAULT NULL, p_passed_firings bigint[] DEFAULT NULL,
     OUT verdict text, OUT taken text[])
 -- enable_seqscan: every table is reached by key here, and must be when its statistics are wrong, too.
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off AS $$
@@ -193,9 +209,11 @@ BEGIN
     WITH given AS MATERIALIZED (
         SELECT g.*, v.ended, v.paused, v.overlap, v.breaker_failures
           FROM unnest(p_schedule, p_change, p_version, p_step, p_switched_at, p_next_fire_at, p_next_nominal,
-                      p_next_offset_s, p_key_form, p_problem, p_tzdata, p_rule_std, p_last_fire_at, p_zone_digest)
+                      p_next_offset_s, p_key_form, p_problem, p_tzdata, p_rule_std, p_last_fire_at, p_zone_digest,
+                      p_passed_from, p_passed_to, p_passed_from_key, p_passed_to_key, p_passed_firings)
                AS g (schedule, change, version, step, switched_at, next_fire_at, next_nominal, next_offset_s,
-                     key_form, problem, tzdata, rule_std, last_fire_at, zone_digest)
+                     key_form, problem, tzdata, rule_std, last_fire_at, zone_digest,
+                     passed_from, passed_to, passed_from_key, passed_to_key, passed_firings)
          -- LATERAL and OFFSET 0 make each a look-up by key: many edits at once, before there are
          -- statistics of them, were joined each with each.
          CROSS JOIN LATERAL (SELECT w.ended, w.paused, w.overlap, w.breaker_failures FROM reports.schedule_version w
@@ -243,6 +261,15 @@ BEGIN
          WHERE p.schedule = g.schedule AND p.step = g.step AND p.version < g.version
            AND (g.new_overlap IS NULL OR g.schedule <> ALL ((SELECT b.schedules FROM blocked b)::text[]))
         RETURNING p.schedule, g.new_overlap, CASE WHEN g.circuit_opened_at IS NOT NULL THEN g.anew END AS closed
+    ), passed AS (
+        -- One that somebody has made by hand or by a backfill is not missing.
+        INSERT INTO reports.schedule_gap (schedule, scope, from_fire_at, to_fire_at, from_key, to_key, firings, reason, version, incarnation, generation)
+        SELECT g.schedule, p_scope, g.passed_from, g.passed_to, g.passed_from_key, g.passed_to_key, g.passed_firings, 'passed_over', g.version,
+               p_incarnation, p_generation
+          FROM present g JOIN updated u ON u.schedule = g.schedule
+         WHERE g.passed_firings > 0 AND g.problem IS NULL
+           AND (g.passed_firings > 1 OR NOT EXISTS (SELECT FROM reports.occurrence o
+                                                     WHERE o.schedule = g.schedule AND o.occurrence_key = g.passed_from_key OFFSET 0))
     ), closed AS (
         INSERT INTO reports.circuit_event (scope, schedule, event, detail)
         SELECT p_scope, u.schedule, 'closed', u.closed FROM updated u WHERE u.closed IS NOT NULL
@@ -282,7 +309,7 @@ BEGIN
     verdict := 'ok';
 END
 $$;
-COMMENT ON FUNCTION reports.take_in(text, bigint, bigint, uuid, text[], bigint[], integer[], bigint[], timestamptz[], timestamptz[], timestamp[], integer[], text[], text[], text[], text[], timestamptz[], text[]) IS 'Takes in edits by compare-and-set and deletes their change rows in the same transaction.';
+COMMENT ON FUNCTION reports.take_in(text, bigint, bigint, uuid, text[], bigint[], integer[], bigint[], timestamptz[], timestamptz[], timestamp[], integer[], text[], text[], text[], text[], timestamptz[], text[], timestamptz[], timestamptz[], text[], text[], bigint[]) IS 'Takes in edits by compare-and-set and deletes their change rows in the same transaction.';
 
 -- The heart: occurrences, jobs, outbox rows, gaps and progress of one batch, together or not at
 -- all (I4). A schedule whose progress is not what the planner read, or whose row is locked, is left
@@ -540,7 +567,7 @@ GRANT EXECUTE ON FUNCTION
     reports.keys_taken(text, text[]),
     reports.next_due(text),
     reports.changes(text, integer, text),
-    reports.take_in(text, bigint, bigint, uuid, text[], bigint[], integer[], bigint[], timestamptz[], timestamptz[], timestamp[], integer[], text[], text[], text[], text[], timestamptz[], text[]),
+    reports.take_in(text, bigint, bigint, uuid, text[], bigint[], integer[], bigint[], timestamptz[], timestamptz[], timestamp[], integer[], text[], text[], text[], text[], timestamptz[], text[], timestamptz[], timestamptz[], text[], text[], bigint[]),
     reports.plan_batch(text, bigint, bigint, uuid, text[], integer[], bigint[], timestamptz[], timestamp[], integer[], timestamptz[], timestamp[], integer[], text, text[], text[], uuid[], timestamptz[], timestamp[], integer[], date[], timestamptz[], text[], text[], timestamptz[], timestamptz[], text[], text[], bigint[], text[], uuid, timestamptz[], text[]),
     reports.mark_problem(text, bigint, bigint, uuid, text, bigint, text)
 TO report_scheduler;

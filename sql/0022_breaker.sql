@@ -165,7 +165,9 @@ DECLARE
     its text;
 BEGIN
     FOR its IN SELECT DISTINCT x.schedule
-                 FROM (SELECT o.schedule FROM reports.circuit_outcome o WHERE o.scope = p_scope ORDER BY o.id LIMIT p_limit) x
+                 FROM (SELECT o.schedule FROM reports.circuit_outcome o
+                        WHERE o.scope = p_scope AND reports.progress_taken(o.schedule) -- rows that others hold hide none
+                        ORDER BY o.id LIMIT p_limit) x
                 ORDER BY x.schedule LOOP
         PERFORM reports.settle_circuit(p_scope, its);
     END LOOP;

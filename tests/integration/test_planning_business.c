@@ -192,6 +192,75 @@ static void test_an_edit_in_the_middle_of_a_period_passes_over_none_and_repeats_
     assert_string_equal(found, "");
 }
 
+/* business_date, and the rule if it is not NULL, from an instant on. */
+static void write_about(const char *name, const char *business_date, const char *rule,
+                        const char *from)
+{
+    (void)fixture_sql("UPDATE reports.schedule SET business_date = '%s', rule = coalesce(%s%s%s, "
+                      "rule) WHERE name = '%s'",
+                      business_date, rule != NULL ? "'" : "", rule != NULL ? rule : "NULL",
+                      rule != NULL ? "'" : "", name);
+    (void)fixture_sql("UPDATE reports.schedule_version SET effective_from = '%s' WHERE schedule = "
+                      "'%s' AND version = (SELECT max(version) FROM reports.schedule_version WHERE "
+                      "schedule = '%s')",
+                      from, name, name);
+}
+
+/* "key@month-day vN" of what ran and of gaps, by time. */
+static const char *ledger_of(const char *schedule)
+{
+    return fixture_sql(
+        "SELECT string_agg(what, ', ' ORDER BY at, version) FROM (SELECT occurrence_key || '@' || "
+        "to_char(scheduled_for, 'MM-DD') || ' v' || version AS what, scheduled_for AS at, version "
+        "FROM reports.occurrence WHERE schedule = '%s' UNION ALL SELECT reason || ' ' || from_key "
+        "|| '..' || to_key || ' ' || firings || ' v' || version, to_fire_at, version FROM "
+        "reports.schedule_gap WHERE schedule = '%s') l",
+        schedule, schedule);
+}
+
+static void test_a_period_that_an_edit_of_business_date_passes_over_is_a_gap(void **state)
+{
+    (void)state;
+    static const struct story stories[] = {
+        {"month", "0 6 5 * *", "UTC", "previous_month", "2026-01-15Z", "2026-06-03Z", ""},
+        {"jittered", "0 6 5 * *", "UTC", "previous_month", "2026-01-15Z", "2026-06-03Z",
+         ", jitter_s = 600"},
+        {"rule-too", "0 6 5 * *", "UTC", "previous_month", "2026-01-15Z", "2026-06-03Z", ""},
+        {"back", "0 6 5 * *", "UTC", "current_month", "2026-01-15Z", "2026-06-03Z", ""},
+        {"unborn", "0 6 5 * *", "UTC", "previous_month", "2026-03-06Z", "2026-05-03Z", ""},
+        {"twice", "0 6 5 * *", "UTC", "previous_month", "2026-01-15Z", "2026-06-03Z", ""},
+    };
+    for (size_t i = 0; i < sizeof stories / sizeof stories[0]; i++) {
+        write_story(&stories[i]);
+    }
+    write_about("month", "current_month", NULL, "2026-03-30Z");
+    write_about("jittered", "current_month", NULL, "2026-03-30Z");
+    write_about("unborn", "current_month", NULL, "2026-03-10Z");
+    write_about("rule-too", "current_month", "0 18 L * *", "2026-04-03Z");
+    write_about("back", "previous_month", NULL, "2026-03-30Z");
+    write_about("twice", "current_month", NULL, "2026-02-20Z");
+    write_about("twice", "previous_month", NULL, "2026-02-25Z");
+    fixture_lead_once();
+    assert_string_equal(ledger_of("month"),
+                        "2026-01@02-05 v2, 2026-02@03-05 v2, passed_over 2026-03..2026-03 1 v3, "
+                        "2026-04@04-05 v3, 2026-05@05-05 v3");
+    assert_string_equal(ledger_of("jittered"),
+                        "2026-01@02-05 v2, 2026-02@03-05 v2, passed_over 2026-03..2026-03 1 v3, "
+                        "2026-04@04-05 v3, 2026-05@05-05 v3");
+    /* Before its first firing: the period that was to be the first is due at once. */
+    assert_string_equal(ledger_of("unborn"), "2026-03@03-05 v3, 2026-04@04-05 v3");
+    assert_string_equal(ledger_of("rule-too"), "2026-01@02-05 v2, 2026-02@03-05 v2, "
+                                               "2026-03@03-31 v3, 2026-04@04-30 v3, "
+                                               "2026-05@05-31 v3");
+    /* The firing on the 5th of April would be about March, which has been reported. */
+    assert_string_equal(ledger_of("back"), "2026-02@02-05 v2, 2026-03@03-05 v2, 2026-04@05-05 v3");
+    /* Taken back before the next firing: the period is reported after all. */
+    assert_string_equal(ledger_of("twice"),
+                        "2026-01@02-05 v2, passed_over 2026-02..2026-02 1 v3, 2026-02@03-05 v4, "
+                        "2026-03@04-05 v4, 2026-04@05-05 v4");
+    check_proved();
+}
+
 /* ---- the same words on both sides ---- */
 
 static void test_sql_and_c_agree_on_business_dates(void **state)
@@ -311,6 +380,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_business_dates_and_periods_are_planned_as_the_row_says),
         cmocka_unit_test(test_an_edit_in_the_middle_of_a_period_passes_over_none_and_repeats_none),
+        cmocka_unit_test(test_a_period_that_an_edit_of_business_date_passes_over_is_a_gap),
         cmocka_unit_test(test_sql_and_c_agree_on_business_dates),
         cmocka_unit_test(test_a_rule_that_repeats_a_period_is_a_problem_with_the_remedy),
         cmocka_unit_test(test_a_fiscal_period_that_is_missing_is_a_problem_until_it_is_there),

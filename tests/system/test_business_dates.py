@@ -80,3 +80,12 @@ def test_an_edit_to_other_keys_or_to_a_period_twice_is_refused_before_it_is_made
     # Asked between the 1st and the 5th, the month before is one more.
     assert "moved" in changes and "removed" not in changes, "a period keeps its key on another day"
     assert plan["plan"]["key_form"] == "month"
+    # An edit that goes on behind a period is not refused, and says what becomes of it: nothing has run yet, or something has.
+    assert "is past: it is due at once" in ctl.ok("plan", "monthly", "--set", "business_date=current_month")
+    ctl.db.execute("""UPDATE reports.schedule_progress SET last_nominal = next_nominal - interval '1 month',
+        last_fire_at = (next_nominal - interval '1 month') AT TIME ZONE 'Europe/Berlin' WHERE schedule = 'monthly'""")
+    # One that begins behind a firing whose key was taken foretells it no more.
+    first, second = foretold(ctl, "weekly", 2)
+    ctl.db.execute("UPDATE reports.schedule_progress SET switched_at = %s::timestamptz + interval '1 s' WHERE schedule = 'weekly'", [first[0]])
+    assert foretold(ctl, "weekly") == [second]
+    assert " is passed over: it has not been reported yet" in ctl.ok("plan", "monthly", "--set", "business_date=current_month")

@@ -388,6 +388,25 @@ static void test_key_that_is_used_already_is_not_told_again(void **state)
     }
 }
 
+/* Its edit was taken in behind a firing to come, whose key was taken. */
+static void test_list_begins_where_the_version_in_force_does(void **state)
+{
+    (void)state;
+    struct rule r = fixture_rule("cron", "0 6 5 * *", "UTC", "2030-01-01T00:00:00Z");
+    const struct preview_version base = {.rule = &r,
+                                         .bounds = {UTC_NONE, UTC_NONE},
+                                         .begins = fixture_instant("2030-01-01T00:00:00Z")};
+    const struct preview_progress progress = {.planned_to = fixture_instant("2030-02-05T06:00:00Z"),
+                                              .last_fire_at = UTC_NONE};
+    const struct preview_course course = {.base = &base};
+    struct preview_list l;
+    utc_us until = {base.begins.us + 90 * DAY_US};
+    assert_int_equal(preview_list_make(&course, &progress, base.begins, until, &l), STATUS_OK);
+    assert_int_equal(l.count, 1);
+    assert_string_equal(l.firings[0].key, "2030-03-05");
+    preview_list_free(&l);
+}
+
 /* A firing each second for 90 days would be millions: the list says how far it goes. */
 static void test_list_that_would_be_too_long_is_cut_and_says_where(void **state)
 {
@@ -413,6 +432,7 @@ int main(void)
         cmocka_unit_test(test_date_whose_new_time_is_past_is_told_as_due_at_once),
         cmocka_unit_test(test_foretold_is_what_the_planner_makes_of_an_edit),
         cmocka_unit_test(test_key_that_is_used_already_is_not_told_again),
+        cmocka_unit_test(test_list_begins_where_the_version_in_force_does),
         cmocka_unit_test(test_list_that_would_be_too_long_is_cut_and_says_where),
     };
     return cmocka_run_group_tests(tests, fixture_zones_open, fixture_zones_close);

@@ -156,6 +156,102 @@ static void test_an_edit_passes_over_no_period(void **state)
     assert_true(w.next.at.us == fixture_instant("2030-05-02T06:00:00Z").us);
 }
 
+/* The version before fires by `old` and the last time at `last`, at `at` comes the new one. */
+struct about_edit {
+    const char *old, *old_about, *rule, *about;
+    const char *at, *last, *next; /* last: "" when nothing has run */
+    const char *passed;           /* "": nothing is passed over */
+    const char *first;            /* of the new version */
+};
+
+static void check_about_edit(const struct about_edit *c)
+{
+    struct fiscal_period list[3];
+    const struct fiscal_periods periods = fiscal_of(list);
+    struct rule old = rule_of(c->old, "UTC", c->old_about, &periods);
+    struct rule r = rule_of(c->rule, "UTC", c->about, &periods);
+    struct plan_edit e = edit_of(&r, c->at);
+    struct plan_switch w;
+    char at[32];
+    char text[2 * KEY_MAX_BYTES + 32] = "";
+    e.has_form = e.has_next = true;
+    e.form = key_form_of_rule(&old);
+    e.next_nominal = local_of(c->next);
+    e.next_about = plan_period_of(&old, e.next_nominal);
+    if (c->last[0] != '\0') {
+        struct firing last = {.found = true, .nominal = local_of(c->last)};
+        (void)snprintf(at, sizeof at, "%s:00Z", c->last);
+        e.last_fire_at = fixture_instant(at);
+        e.has_last = true;
+        e.last_nominal = last.nominal;
+        e.last_about = plan_period_of(&old, last.nominal);
+        last.about = rule_about(&old, last.nominal);
+        key_format(e.form, &last, e.highest_key);
+    }
+    struct error err = {.text = ""};
+    if (plan_switch_find(&e, &w, &err) != STATUS_OK) {
+        fail_msg("%s %s to %s %s: %s", c->old, c->old_about, c->rule, c->about, err.text);
+    }
+    if (w.passed.firings > 0) {
+        assert_int_equal(w.passed.reason, GAP_PASSED_OVER);
+        assert_true(w.passed.to.us <= e.last_fire_at.us && w.passed.from.us <= w.passed.to.us);
+        (void)snprintf(text, sizeof text, "%s..%s %lld", w.passed.from_key, w.passed.to_key,
+                       (long long)w.passed.firings);
+    }
+    char first[KEY_MAX_BYTES];
+    key_format(e.form, &w.next, first);
+    if (strcmp(text, c->passed) != 0 || strcmp(first, c->first) != 0) {
+        fail_msg("%s %s to %s %s at %s: passed %s, then %s", c->old, c->old_about, c->rule,
+                 c->about, c->at, text, first);
+    }
+}
+
+static void test_an_edit_of_business_date_tells_which_periods_it_passes_over(void **state)
+{
+    (void)state;
+    static const struct about_edit edits[] = {
+        /* The rule stays. */
+        {"0 6 5 * *", "previous_month", "0 6 5 * *", "current_month", "2030-03-30T00:00:00Z",
+         "2030-03-05T06:00", "2030-04-05T06:00", "2030-03..2030-03 1", "2030-04"},
+        {"0 6 * * 1", "previous_week", "0 6 * * 1", "current_week", "2030-04-10T00:00:00Z",
+         "2030-04-08T06:00", "2030-04-15T06:00", "2030-W15..2030-W15 1", "2030-W16"},
+        {"0 6 5 1,4,7,10 *", "previous_quarter", "0 6 5 1,4,7,10 *", "current_quarter",
+         "2030-02-10T00:00:00Z", "2030-01-05T06:00", "2030-04-05T06:00", "2030-Q1..2030-Q1 1",
+         "2030-Q2"},
+        /* A cut-off that goes moves it as well. */
+        {"0 3 1 * *", "previous_month cutoff 06:00", "0 3 1 * *", "previous_month",
+         "2030-03-30T00:00:00Z", "2030-03-01T03:00", "2030-04-01T03:00", "2030-02..2030-02 1",
+         "2030-03"},
+        /* Announced for far ahead: what was due meanwhile is the old version's. */
+        {"0 6 5 * *", "previous_month", "0 6 5 * *", "current_month", "2030-09-30T00:00:00Z",
+         "2030-09-05T06:00", "2030-10-05T06:00", "2030-09..2030-09 1", "2030-10"},
+        /* The rule too: its time for the period is past, and behind what has run. */
+        {"0 6 5 * *", "previous_month", "0 6 6 * *", "current_month", "2030-03-30T00:00:00Z",
+         "2030-03-05T06:00", "2030-04-05T06:00", "", "2030-03"},
+        {"0 6 5 * *", "previous_month", "0 6 2 * *", "current_month", "2030-03-30T00:00:00Z",
+         "2030-03-05T06:00", "2030-04-05T06:00", "2030-03..2030-03 1", "2030-04"},
+        {"0 6 5 * *", "previous_month", "0 18 L * *", "current_month", "2030-03-30T00:00:00Z",
+         "2030-03-05T06:00", "2030-04-05T06:00", "", "2030-03"},
+        {"0 6 5 * *", "previous_month", "0 18 L * *", "current_month", "2030-04-03T00:00:00Z",
+         "2030-03-05T06:00", "2030-04-05T06:00", "", "2030-03"},
+        /* Nothing has run: it is due at once, as a date is. */
+        {"0 6 5 * *", "previous_month", "0 6 5 * *", "current_month", "2030-03-30T00:00:00Z", "",
+         "2030-04-05T06:00", "", "2030-03"},
+        /* The reverse passes nothing over; that its first key is taken is settled elsewhere. */
+        {"0 6 5 * *", "current_month", "0 6 5 * *", "previous_month", "2030-03-30T00:00:00Z",
+         "2030-03-05T06:00", "2030-04-05T06:00", "", "2030-03"},
+        /* The same about other words: nothing changes. */
+        {"0 6 5 * *", "previous_month", "0 6 5 * *", "previous_month cutoff 05:00",
+         "2030-03-30T00:00:00Z", "2030-03-05T06:00", "2030-04-05T06:00", "", "2030-03"},
+        {"0 3 25 2,3 *", "fiscal_period(acme) cutoff 06:00", "0 3 25 2,3 *", "fiscal_period(acme)",
+         "2030-03-01T00:00:00Z", "2030-02-25T03:00", "2030-03-25T03:00", "FY2030-P01..FY2030-P01 1",
+         "FY2030-P02"},
+    };
+    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
+        check_about_edit(&edits[i]);
+    }
+}
+
 /* ---- planning ---- */
 
 static const char *planned(const struct plan_subject *s, const char *now, struct error *err)
@@ -259,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_a_rule_that_would_report_a_period_twice_is_refused),
         cmocka_unit_test(test_the_form_of_keys_cannot_change_between_periods_and_dates),
         cmocka_unit_test(test_an_edit_passes_over_no_period),
+        cmocka_unit_test(test_an_edit_of_business_date_tells_which_periods_it_passes_over),
         cmocka_unit_test(test_a_month_is_planned_with_its_local_days_as_window),
         cmocka_unit_test(test_dates_keep_their_keys_and_windows),
         cmocka_unit_test(test_what_cannot_be_told_is_a_problem_and_what_lies_before_is_planned),
