@@ -205,7 +205,8 @@ static enum exit_code import_prepare(struct invocation *in, struct import *i)
     return import_fill(i) ? EXIT_DONE : command_fail(in, EXIT_FAILED, "out of memory");
 }
 
-static enum exit_code import_answer(struct session *s, const struct import *i, struct table *t)
+static enum exit_code import_answer(struct session *s, const struct import *i, struct table *t,
+                                    struct table *days)
 {
     const char *verdict = table_value(t, 0, "result");
     const char *name = i->values[P_CALENDAR];
@@ -223,9 +224,28 @@ static enum exit_code import_answer(struct session *s, const struct import *i, s
                             "parts, or under another name",
                             name);
     }
-    struct section section = {.key = "import", .table = t, .facts = true};
-    session_print(s, &section, 1);
+    struct section sections[] = {
+        {.key = "import", .table = t, .facts = true},
+        {.key = "days", .title = "DAYS ADDED, REMOVED AND CHANGED", .table = days, .empty = "none"},
+    };
+    session_print(s, sections, days != NULL ? 2 : 1);
     return EXIT_DONE;
+}
+
+/* By how much it differs from what was imported before; only what a dry run tells. */
+static enum exit_code days_compare(struct session *s, const struct import *i,
+                                   struct table **ret_days)
+{
+    static const char sql[] =
+        "SELECT CASE WHEN o.day IS NULL THEN 'added' WHEN n.day IS NULL THEN 'removed' ELSE"
+        " 'changed' END AS change, coalesce(n.day, o.day) AS day, to_char(coalesce(n.day, o.day),"
+        " 'Dy') AS weekday, o.kind AS was, n.kind, coalesce(n.label, o.description) AS description"
+        " FROM unnest($2::date[], $3::text[], $4::text[]) AS n (day, kind, label)"
+        " FULL JOIN (SELECT d.day, d.kind, d.description FROM reports.calendar_day d"
+        " WHERE d.calendar = $1 AND NOT d.override) o ON o.day = n.day"
+        " WHERE (o.kind, o.description) IS DISTINCT FROM (n.kind, n.label) ORDER BY 2";
+    const char *values[] = {i->values[P_CALENDAR], i->days, i->kinds, i->labels};
+    return session_select(s, sql, 4, values, ret_days);
 }
 
 enum exit_code calendar_import_command(struct invocation *in)
@@ -240,6 +260,7 @@ enum exit_code calendar_import_command(struct invocation *in)
     struct import i = {.values = {NULL}};
     struct session s;
     struct table *t = NULL;
+    struct table *days = NULL;
     calendar_definition_init(&i.d);
     enum exit_code code = import_prepare(in, &i);
     if (code == EXIT_DONE) {
@@ -249,9 +270,13 @@ enum exit_code calendar_import_command(struct invocation *in)
             code = session_select(&s, sql, PARAMETERS, i.values, &t);
             s.after = NULL;
         }
-        if (code == EXIT_DONE) {
-            code = import_answer(&s, &i, t);
+        if (code == EXIT_DONE && command_flag(in, "--dry-run")) {
+            code = days_compare(&s, &i, &days);
         }
+        if (code == EXIT_DONE) {
+            code = import_answer(&s, &i, t, days);
+        }
+        table_free(days);
         table_free(t);
         session_close(&s);
     }

@@ -1,6 +1,6 @@
 /* The command line as data: each command is one row (words, parameters, privilege, help, function)
  * and parsing, --help, the manual page and docs/reportctl.md all read the same rows. Knows no
- * database. */
+ * database. Thread: reportctl has one. Blocks: never, printing apart. */
 #ifndef RS_COMMAND_H
 #define RS_COMMAND_H
 

@@ -712,8 +712,9 @@ const struct command command_table[] = {
                        {.name = "--after",
                         .placeholder = "INSTANT",
                         .kind = PARAMETER_OPTION,
-                        .help = "with --cron or --rrule: RFC 3339, e.g. 2030-04-12T00:00:00Z; with "
-                                "--rrule default the start."},
+                        .help =
+                            "with --cron or --rrule: RFC 3339, e.g. 2030-04-12T00:00:00Z; default "
+                            "with --cron now, by this machine's clock, with --rrule the start."},
                        {.name = "--dst-gap",
                         .placeholder = "POLICY",
                         .kind = PARAMETER_OPTION,
@@ -765,17 +766,19 @@ const struct command command_table[] = {
         .privilege = AUTHOR,
         .run = calendar_import_command,
         .formats = FORMATS_PAGE,
-        .parameters =
-            {CALENDAR_NAME(true),
-             {.name = "file",
-              .placeholder = "FILE",
-              .kind = PARAMETER_WORD,
-              .help = "a file (with a slash, or ending in .csv or .ics), or the name of a "
-                      "shipped calendar."},
-             {.name = "--replace",
-              .kind = PARAMETER_FLAG,
-              .help = "although there is a calendar of that name."},
-             {.name = "--dry-run", .kind = PARAMETER_FLAG, .help = "only say what would change."}},
+        .parameters = {CALENDAR_NAME(true),
+                       {.name = "file",
+                        .placeholder = "FILE",
+                        .kind = PARAMETER_WORD,
+                        .help =
+                            "a file (with a slash, or ending in .csv or .ics), or the name of a "
+                            "shipped calendar."},
+                       {.name = "--replace",
+                        .kind = PARAMETER_FLAG,
+                        .help = "although there is a calendar of that name."},
+                       {.name = "--dry-run",
+                        .kind = PARAMETER_FLAG,
+                        .help = "only say what would change, with the days."}},
         .example = "reportctl calendar import bank ./bank-holidays.ics --replace",
     },
     {
@@ -783,8 +786,9 @@ const struct command command_table[] = {
         .summary = "What is wrong with the calendars, or soon will be.",
         .details = "A finding is either wrong (exit code 1): validity is over, a combination of "
                    "nothing; or worth a look: validity ends within 60 days, holidays on weekend "
-                   "days, overrides that agree or differ with what was imported, days outside "
-                   "validity. USED BY names the schedules. With --strict any finding makes the "
+                   "days that somebody entered, overrides that agree or differ with what was "
+                   "imported, days outside validity. USED BY names the schedules. With --strict "
+                   "any finding makes the "
                    "exit code 1, for cron.",
         .privilege = READER,
         .run = calendar_check_command,

@@ -15,7 +15,8 @@ static const char introduction[] =
     "# Configuration\n"
     "\n"
     "Printed by `reportctl config-reference all` from the tables that the programs parse with; a\n"
-    "test compares. [scheduler.conf](#schedulerconf) · [worker.conf](#workerconf)\n"
+    "test compares. [scheduler.conf](#schedulerconf) · [worker.conf](#workerconf) ·\n"
+    "[in the database](#what-stands-in-the-database-instead)\n"
     "\n"
     "## How a file is read\n"
     "\n"
@@ -111,6 +112,23 @@ static const char introduction[] =
     "fail |\n"
     "\n";
 
+static const char in_the_database[] =
+    "## What stands in the database instead\n"
+    "\n"
+    "What the leader and all workers must agree on, and what belongs to one scope or queue, is a\n"
+    "column and no setting; `\\d+ reports.installation` shows what each is for.\n"
+    "\n"
+    "| columns | what | more |\n"
+    "| --- | --- | --- |\n"
+    "| `installation`: `claim_lease`, `reap_grace` | how long a claim lives without a heartbeat, "
+    "and how much later it is reaped | [The claim lease](administration.md#the-claim-lease) |\n"
+    "| `installation`: `keep_attempts`, `keep_artifacts`, `keep_deliveries`, `keep_requests`, "
+    "`keep_leadership_events`, `keep_fence_rejections` | how long things are kept | "
+    "[Retention](administration.md#retention) |\n"
+    "| `queue`: `max_outstanding`; `scope`: `catch_up_max`; both: `catch_up_per_minute`, "
+    "`catch_up_order` | how many jobs at once, and how fast missed firings are made up for | "
+    "[How many at once](schedules.md#how-many-at-once) |\n";
+
 void configuration_print(const struct configuration_page *page, FILE *to)
 {
     (void)fprintf(to, "## %s\n\nSettings of %s; `%s --print-settings` prints the keys alone.\n\n",
@@ -123,6 +141,7 @@ void configuration_print_all(FILE *to)
     (void)fputs(introduction, to);
     configuration_print(&configuration_of_scheduler, to);
     configuration_print(&configuration_of_worker, to);
+    (void)fputs(in_the_database, to);
 }
 
 /* ---- manual pages ---- */

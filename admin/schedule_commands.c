@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cell.h"
+#include "clock.h"
 #include "firing_list.h"
 #include "next_command.h"
 #include "occurrence_list.h"
@@ -162,11 +163,15 @@ static enum exit_code next_cron(struct invocation *in)
     if (in->format_given) {
         return command_fail(in, EXIT_USAGE, "next --cron has no -o: it prints one instant a line");
     }
+    /* Nothing is decided by it: somebody looks at a rule, and no database is there to be asked. */
+    char now[CLOCK_STAMP_MAX];
+    clock_stamp(now);
+    const char *after = command_text(in, "--after");
     struct next_cron_arguments arguments = {
         .cron = command_text(in, "--cron"),
         .dialect = command_text(in, "--dialect"),
         .time_zone = command_text(in, "--time-zone"),
-        .after = command_text(in, "--after"),
+        .after = after != NULL ? after : now,
         .count = command_text(in, "--count"),
         .dst_gap = command_text(in, "--dst-gap"),
         .dst_overlap = command_text(in, "--dst-overlap"),
@@ -272,7 +277,7 @@ enum exit_code next_command(struct invocation *in)
     const char *name = command_text(in, "schedule");
     if (command_flag(in, "--explain") && in->format != OUTPUT_TABLE) {
         return command_fail(in, EXIT_USAGE,
-                            "--explain is for people; with -o ask for the schedule");
+                            "--explain is for people; with -o: reportctl schedule NAME -o json");
     }
     if (command_text(in, "--rrule") != NULL) {
         return next_rrule(in);
@@ -287,8 +292,8 @@ enum exit_code next_command(struct invocation *in)
     }
     if (name == NULL) {
         return command_fail(in, EXIT_USAGE,
-                            "next needs a schedule, or --cron EXPR --time-zone ZONE --after "
-                            "INSTANT, or --rrule RULE --start LOCAL --time-zone ZONE");
+                            "next needs a schedule, or --cron EXPR --time-zone ZONE, "
+                            "or --rrule RULE --start LOCAL --time-zone ZONE");
     }
     for (size_t i = 0; i < sizeof cron_only / sizeof cron_only[0]; i++) {
         if (command_text(in, cron_only[i]) != NULL) {

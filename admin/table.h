@@ -2,7 +2,7 @@
  *
  * A cell is text in one canonical form per kind (below), or NULL for "no value". The three outputs
  * differ on purpose: a terminal gets ages, sizes and aligned numbers; JSON gets real types; CSV
- * gets the canonical text. */
+ * gets the canonical text. Thread: reportctl has one. Blocks: on the stream that it prints to. */
 #ifndef RS_TABLE_H
 #define RS_TABLE_H
 

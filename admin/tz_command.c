@@ -27,7 +27,7 @@ static const char *standing_word(const struct due_row *row, struct zone_set *zon
     case ZONE_SAME:
         return "same";
     case ZONE_MOVES:
-        return strcmp(row->tzdata, zone_set_version(zones)) < 0 ? "older" : "other";
+        return tzdata_is_newer(zone_set_version(zones), row->tzdata) ? "older" : "other";
     case ZONE_STAYS:
         return "newer";
     }

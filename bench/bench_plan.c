@@ -94,8 +94,12 @@ struct ours {
 static void planning_begin(struct ours *o)
 {
     struct error err = {.text = ""};
-    struct planning_options planning = {
-        .scope = "main", .lease = &o->lease, .statement_ms = 10000, .batch_schedules = BATCH};
+    struct planning_options planning = {.scope = "main",
+                                        .lease = &o->lease,
+                                        .tz_poll_ms = 60000,
+                                        .statement_ms = 10000,
+                                        .batch_schedules = BATCH,
+                                        .look_ms = PLANNING_LOOK_MS};
     planning_free(o->planning);
     o->planning = planning_new(&planning);
     if (o->planning == NULL ||

@@ -17,6 +17,7 @@ enum after_death {
 /* Prove that the daemon whose life file `path` is has died, within proof_ms, and take its place.
  * `key`: of the setting that names the file. From here on the whole command may take limit_ms:
  * then the process ends with AFTER_DEATH_FAILED, whatever hangs. Says what it found in the log.
+ * Thread: of a process that does nothing else. Blocks: until limit_ms.
  * Returns the exit status where *ret_file stays NULL; otherwise go on with it (life_file_free). */
 int after_death_take(const char *key, const char *path, int64_t proof_ms, int64_t limit_ms,
                      struct life_file **ret_file);

@@ -41,8 +41,8 @@ instant clock_now(void);
 
 #define CLOCK_STAMP_MAX 32
 
-/* The local wall clock as "2030-04-12T06:00:00.123Z", for log lines only: nothing is ever decided
- * by it (invariant I9). Thread: any. */
+/* The local wall clock as "2030-04-12T06:00:00.123Z", for log lines and as the beginning of a
+ * preview: nothing is ever decided by it (invariant I9). Thread: any. */
 void clock_stamp(char ret_text[CLOCK_STAMP_MAX]);
 
 /* The local wall clock. Evidence for the clock guard, which is the one exception that I9 names: it

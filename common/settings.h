@@ -3,7 +3,8 @@
  * wrong type, form or value, and values that contradict each other are refused as "file:line: key:
  * what, and what to write instead", all of them in one run. What the file's surroundings lack (a
  * password file, a directory) is a warning in the same form: it may come later, or be on another
- * host. */
+ * host. Thread: any; a struct and its judge belong to one at a time. Blocks: on the file system
+ * where it says so, else never. */
 #ifndef RS_SETTINGS_H
 #define RS_SETTINGS_H
 

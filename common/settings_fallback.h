@@ -1,4 +1,5 @@
-/* Defaults of a settings table, for settings*.c only. */
+/* Writes the defaults of a settings table; for settings*.c only. The values are rows of
+ * scheduler_settings.c, worker_settings.c and settings_shared.h. */
 #ifndef RS_SETTINGS_FALLBACK_H
 #define RS_SETTINGS_FALLBACK_H
 

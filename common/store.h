@@ -16,6 +16,15 @@
 
 struct store;
 
+/* SQLSTATEs of our own, raised in sql/, and the status that each becomes; PostgreSQL's: store_pg.h.
+ *
+ *   RS001  CORRUPT  the scope has no fence row
+ *   RS003  INVALID  establish: an incarnation of no known ensemble
+ *   RS004  INVALID  plan_batch: a firing is not due yet, so the database's clock went back
+ *   RS005  INVALID  this worker incarnation has ended (STORE_ENDED in store_claim.h)
+ *   RS006  INVALID  worker_register: no such queue
+ *   RS900  -        inside of rehearse, which takes back by it what it has done */
+
 enum store_role {
     STORE_SCHEDULER, /* verified at connect: role settings, primary, no pooler */
     STORE_WORKER,    /* the same, for the worker's role */
@@ -63,6 +72,10 @@ bool store_is_broken(const struct store *store);
  * missing function or a clock that went backwards (RS004) are the server's, and blaming rows for
  * those would spoil every one of them. Pure. */
 bool store_blames_a_row(const struct error *err);
+
+/* After AGAIN or TIMEOUT: did the statement fail although the server is well, since it waited for a
+ * lock, met a deadlock, or was slow? Then fewer rows, or other ones, may succeed. Pure. */
+bool store_is_a_wait(const struct error *err);
 
 /* Ask the server to cancel what is running on this connection. Thread: any, while the owner keeps
  * the connection open (the caller guarantees that). Blocks: up to a few seconds on connect. */

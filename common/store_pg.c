@@ -95,27 +95,6 @@ static enum status connection_error(PGconn *c, struct error *err)
     return error_set(err, STATUS_AGAIN, "%s", text[0] == '\0' ? "connection lost" : text);
 }
 
-static bool state_is(const char *state, const char *prefix)
-{
-    return strncmp(state, prefix, strlen(prefix)) == 0;
-}
-
-static enum status verdict_of_state(const char *state)
-{
-    if (strcmp(state, "RS001") == 0) {
-        return STATUS_CORRUPT;
-    }
-    if (strcmp(state, "57014") == 0) {
-        return STATUS_TIMEOUT;
-    }
-    if (state_is(state, "08") || state_is(state, "57P") || state_is(state, "53") ||
-        strcmp(state, "40001") == 0 || strcmp(state, "40P01") == 0 || strcmp(state, "55P03") == 0 ||
-        strcmp(state, "25006") == 0) {
-        return STATUS_AGAIN; /* 25006: read-only, the server has become a standby */
-    }
-    return STATUS_INVALID;
-}
-
 enum status store_pg_verdict(PGconn *connection, const PGresult *result, struct error *err)
 {
     const char *state = result == NULL ? NULL : PQresultErrorField(result, PG_DIAG_SQLSTATE);
@@ -131,7 +110,7 @@ enum status store_pg_verdict(PGconn *connection, const PGresult *result, struct 
                    detail == NULL ? "" : ": ", detail == NULL ? "" : detail,
                    hint == NULL ? "" : ". ", hint == NULL ? "" : hint);
     copy_one_line(text, sizeof text, raw);
-    enum status s = error_set(err, verdict_of_state(state), "%s", text);
+    enum status s = error_set(err, store_pg_sqlstate_status(state), "%s", text);
     if (err != NULL) {
         (void)snprintf(err->code, sizeof err->code, "%s", state);
     }
@@ -284,11 +263,6 @@ void store_cancel(struct store *store)
         store_pg_cancel_ask(store->cancel, instant_add_ms(clock_now(), CANCEL_MS));
     }
     (void)pthread_mutex_unlock(&store->cancel_mutex);
-}
-
-bool store_blames_a_row(const struct error *err)
-{
-    return state_is(err->code, "22") || state_is(err->code, "23") || state_is(err->code, "P0");
 }
 
 bool store_is_broken(const struct store *store)

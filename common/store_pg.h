@@ -10,7 +10,7 @@
 /* Run one statement with text parameters and take its result.
  * Owns: *ret_result, PQclear by the caller, only when OK. Rows arrive in text form.
  * SQLSTATEs: a lost socket -> AGAIN and broken; classes 08, 53 and 57P, 40001, 40P01, 55P03, 25006
- * -> AGAIN; 57014 -> TIMEOUT; RS001 (fence row missing) -> CORRUPT; other RSxxx and all else ->
+ * -> AGAIN; 57014 -> TIMEOUT; RS001 -> CORRUPT; other RSxxx (listed in store.h) and all else ->
  * INVALID with the server's message and hint in err. A COMMIT that warns of missing
  * synchronous replication (01000 "might not have been replicated") -> TIMEOUT (unknown).
  * Thread: owner. Blocks: until deadline. */
@@ -35,6 +35,9 @@ MUST_USE enum status store_pg_take(struct store *store, instant deadline, PGresu
 /* Has the answer come, or will none? Then store_pg_take does not block. Thread: owner. Blocks:
  * never. */
 bool store_pg_answered(struct store *store);
+
+/* What store_pg_query makes of an SQLSTATE. Pure. */
+enum status store_pg_sqlstate_status(const char *state);
 
 PGconn *store_pg_connection(struct store *store);
 

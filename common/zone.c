@@ -289,7 +289,7 @@ enum status zone_parse(const char *name, const unsigned char *bytes, size_t size
     }
     struct zone *z = zone_new(name, b.counts.time + 2 * EXTENDED_YEARS);
     if (z == NULL) {
-        return error_set(err, STATUS_FULL, "time zone %s: out of memory", name);
+        return error_set(err, STATUS_FATAL, "time zone %s: out of memory", name);
     }
     s = table_fill(z, &b, err);
     if (s == STATUS_OK) {

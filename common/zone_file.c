@@ -87,7 +87,7 @@ static enum status file_read(const char *path, size_t max, struct file *ret_file
         s = error_set(err, STATUS_INVALID, "it is not a regular file of at most %zu bytes", max);
     } else {
         bytes = malloc((size_t)st.st_size + 1);
-        s = bytes == NULL ? error_set(err, STATUS_FULL, "out of memory")
+        s = bytes == NULL ? error_set(err, STATUS_FATAL, "out of memory")
                           : bytes_read_all(fd, (size_t)st.st_size, bytes, err);
     }
     (void)close(fd); /* opened for reading: nothing can be lost */
@@ -216,7 +216,7 @@ enum status zone_set_open(const char *directory, struct zone_set **ret_set, stru
     chosen = chosen != NULL && chosen[0] != '\0' ? chosen : ZONE_DIRECTORY_USUAL;
     struct zone_set *set = calloc(1, sizeof *set);
     if (set == NULL) {
-        return error_set(err, STATUS_FULL, "time zones: out of memory");
+        return error_set(err, STATUS_FATAL, "time zones: out of memory");
     }
     int n = snprintf(set->directory, sizeof set->directory, "%s", chosen);
     if (n < 0 || (size_t)n >= sizeof set->directory) {
@@ -447,10 +447,10 @@ enum status zone_set_reload(struct zone_set *old, struct zone_set **ret_set, str
             const struct zone *zone = NULL;
             enum status found =
                 was->zone == NULL ? STATUS_OK : zone_set_find(set, was->name, &zone, &why);
-            if (found == STATUS_FULL || found == STATUS_FATAL) {
-                s = error_set(err, STATUS_FULL, "time zones: out of memory");
+            if (found == STATUS_FATAL) {
+                s = error_set(err, STATUS_FATAL, "time zones: out of memory");
             } else if (found != STATUS_OK && keep == 1 && !entry_keep(set, was, &why)) {
-                s = error_set(err, STATUS_FULL, "time zones: out of memory");
+                s = error_set(err, STATUS_FATAL, "time zones: out of memory");
             }
         }
     }
@@ -469,6 +469,11 @@ struct zone_facts zone_set_facts(const struct zone_set *set, size_t index)
                                .zone = e->zone,
                                .digest = e->digest,
                                .fault = e->fault != NULL ? e->fault : ""};
+}
+
+bool tzdata_is_newer(const char *tzdata, const char *than)
+{
+    return strcmp(tzdata, than) > 0;
 }
 
 const char *zone_set_version(const struct zone_set *set)

@@ -26,7 +26,7 @@ struct zone_set;
 /* Read the list of names. directory NULL: $RS_TZDIR, or ZONE_DIRECTORY_USUAL.
  * Owns: *ret_set, zone_set_close (NULL is fine).
  * Returns: OK; NOT_FOUND (no tzdata.zi there: the text says what to install); INVALID (it is not
- * such a list); FULL (out of memory). Thread: owner. Blocks: on reading files. */
+ * such a list); FATAL (out of memory). Thread: owner. Blocks: on reading files. */
 MUST_USE enum status zone_set_open(const char *directory, struct zone_set **ret_set,
                                    struct error *err);
 void zone_set_close(struct zone_set *set);
@@ -34,7 +34,7 @@ void zone_set_close(struct zone_set *set);
 /* The table of a zone. Borrowed: until zone_set_close.
  * Returns: OK; INVALID (not a listed name: the text names it and the nearest spelling); NOT_FOUND
  * (listed but its file is not installed); CORRUPT (the file is no good, or a symbolic link out of
- * the directory); FULL or FATAL (out of memory). */
+ * the directory); FATAL (out of memory). */
 MUST_USE enum status zone_set_find(struct zone_set *set, const char *name,
                                    const struct zone **ret_zone, struct error *err);
 
@@ -66,6 +66,11 @@ struct zone_facts zone_set_facts(const struct zone_set *set, size_t index);
 
 /* "2025b" of the list's first line, "" when it has none. Borrowed. */
 const char *zone_set_version(const struct zone_set *set);
+
+/* Is one version newer than another? They are compared as text: 2025b < 2026a < 2026f. The same
+ * order is reports.tzdata_is_newer in sql/0004_work.sql; what it decides: sql/0018_zones.sql. Pure.
+ */
+bool tzdata_is_newer(const char *tzdata, const char *than);
 
 /* All names in strcmp order. Borrowed. */
 size_t zone_set_count(const struct zone_set *set);

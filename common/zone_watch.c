@@ -1,11 +1,13 @@
 #include "zone_watch.h"
 
+#include <assert.h>
 #include <string.h>
 
 void zone_watch_begin(struct zone_watch *w, int64_t poll_ms)
 {
+    assert(poll_ms > 0);
     memset(w, 0, sizeof *w);
-    w->poll_ms = poll_ms > 0 ? poll_ms : ZONE_POLL_MS;
+    w->poll_ms = poll_ms;
     w->settle_ms = w->poll_ms / ZONE_SETTLE_DIVIDE + 1;
 }
 

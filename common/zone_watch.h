@@ -8,7 +8,6 @@
 #include "clock.h"
 #include "zone_file.h"
 
-#define ZONE_POLL_MS       60000
 #define ZONE_SETTLE_DIVIDE 12 /* settle_ms is this part of poll_ms: 5 s of a minute */
 
 struct zone_watch {
@@ -21,7 +20,7 @@ struct zone_watch {
     uint64_t refusal;
 };
 
-/* poll_ms 0: ZONE_POLL_MS. */
+/* poll_ms: above 0; a leader's is the setting tz_poll_ms. */
 void zone_watch_begin(struct zone_watch *w, int64_t poll_ms);
 void zone_watch_end(struct zone_watch *w);
 

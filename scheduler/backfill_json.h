@@ -2,7 +2,7 @@
 #ifndef RS_BACKFILL_JSON_H
 #define RS_BACKFILL_JSON_H
 
-#include "store_plan.h"
+#include "planner.h"
 
 #define BACKFILL_MAX 1000 /* firings a request may ask for; the same in ask_backfill */
 

@@ -5,7 +5,7 @@
  * to its session and closes it, so that the nodes go at once and the next candidate leads within
  * milliseconds. What the dead process still had running in PostgreSQL is covered by the barrier of
  * establish (I11). Expiry stays the path that must always work: every failure here costs time
- * only. */
+ * only. Thread: of a process that does nothing else. */
 #ifndef RS_CLOSE_DEAD_SESSION_H
 #define RS_CLOSE_DEAD_SESSION_H
 

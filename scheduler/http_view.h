@@ -1,5 +1,6 @@
 /* The state of a scheduler process as its HTTP server shows it: gathered once a request from
- * snapshots, judged here, formatted in http_view_json.c and http_page.c. Pure but for view_take. */
+ * snapshots, judged here, formatted in http_view_json.c and http_page.c. Only view_take looks at
+ * what runs. */
 #ifndef RS_HTTP_VIEW_H
 #define RS_HTTP_VIEW_H
 

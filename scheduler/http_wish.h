@@ -1,4 +1,4 @@
-/* The JSON of requests: what a client asks, and what it is told. Pure. */
+/* The JSON of requests: what a client asks, and what it is told. No I/O. */
 #ifndef RS_HTTP_WISH_H
 #define RS_HTTP_WISH_H
 

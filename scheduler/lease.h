@@ -3,7 +3,9 @@
  * The deadline is efficiency, the fence is safety, re-listing and retry are liveness: a process
  * that is stopped between decision and send is caught by the fence, not by this. One lease a
  * scope and session: a scope has none between the end of its session and its node in the next one.
- * Written by the coordination thread, read by scope and relay threads before each step. */
+ * Written by the coordination thread. Who asks lease_holds before each statement decides by it:
+ * planning_call (planning_write.c), scope_may_decide (scope_store.c), scope_work.c before
+ * establish, scope_handoff.c before a successor confirms, and relay_work.c. */
 #ifndef RS_LEASE_H
 #define RS_LEASE_H
 

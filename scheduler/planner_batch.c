@@ -1,5 +1,4 @@
-/* A batch of planned schedules in memory, on its way to one plan_batch call. */
-#include "store_plan.h"
+#include "planner_batch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -279,7 +278,7 @@ enum zone_standing zone_standing_of(const struct due_row *row, struct zone_set *
     if (row->zone_digest[0] == '\0' || digest[0] == '\0' || strcmp(row->zone_digest, digest) == 0) {
         return ZONE_SAME;
     }
-    return strcmp(row->tzdata, zone_set_version(zones)) > 0 ? ZONE_STAYS : ZONE_MOVES;
+    return tzdata_is_newer(row->tzdata, zone_set_version(zones)) ? ZONE_STAYS : ZONE_MOVES;
 }
 
 /* What newer time zone data computed is planned as it stands. */

@@ -1,5 +1,6 @@
 #include "planning.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 #include "planning_zone.h"
 #include "scheduler_metrics.h"
 
-#define WAKE_MS         30000 /* the longest sleep; changes and requests are looked at as often */
+#define WAKE_MS         30000 /* the longest sleep */
 #define TEND_MS         1000  /* while something is held back or running */
 #define RELEASE_MS      50 /* after a notification: an outcome may have made room for what waits */
 #define TEND_IDLE_MS    5000 /* sign of life; after four of them view v_leader says silent */
@@ -24,17 +25,13 @@
 
 struct planning *planning_new(const struct planning_options *options)
 {
+    assert(options->batch_schedules >= 1 && options->batch_schedules <= PLAN_SCHEDULES_MAX);
+    assert(options->look_ms > 0 && options->tz_poll_ms > 0);
     struct planning *p = calloc(1, sizeof *p);
     if (p == NULL) {
         return NULL;
     }
     p->options = *options;
-    if (p->options.batch_schedules < 1 || p->options.batch_schedules > PLAN_SCHEDULES_MAX) {
-        p->options.batch_schedules = PLAN_SCHEDULES_MAX;
-    }
-    if (p->options.look_ms <= 0 || p->options.look_ms > WAKE_MS) {
-        p->options.look_ms = WAKE_MS;
-    }
     p->due.max = (size_t)PLAN_SCHEDULES_MAX + REST_MAX;
     p->changes.max = PLAN_SCHEDULES_MAX;
     p->batch = plan_batch_new();
@@ -398,7 +395,7 @@ static enum status prepare_changes(struct planning *p, const struct authority *a
         why->code[0] = '\0';
         s = planning_take_changes(p, &more, why);
     }
-    if (s == STATUS_TIMEOUT || (s == STATUS_AGAIN && planning_fault_is_a_wait(why))) {
+    if (s == STATUS_TIMEOUT || (s == STATUS_AGAIN && store_is_a_wait(why))) {
         log_event(LOG_LEVEL_WARN, "edits are not all taken in yet", "scope=%s error=%s", a->scope,
                   log_quote(why->text).text);
         return STATUS_OK;

@@ -16,15 +16,17 @@
 
 struct planning;
 
+#define PLANNING_LOOK_MS 30000 /* what is notified is seen at once; this is for what was not */
+
 struct planning_options {
     struct clock_watch *watch; /* borrowed; NULL: no clock is suspect */
     const char *scope;
     const struct lease *lease; /* borrowed; checked before every statement */
     const char *tz_directory;  /* NULL: the system's */
-    int64_t tz_poll_ms;        /* look for other time zone files as often; 0: a minute */
+    int64_t tz_poll_ms;        /* above 0: look for other time zone files as often */
     int64_t statement_ms;      /* deadline of one statement */
-    size_t batch_schedules;    /* schedules a plan_batch call, at most 1000 */
-    int64_t look_ms;           /* look for edits and requests as often; 0: 30 s */
+    size_t batch_schedules;    /* schedules a plan_batch call, 1 to PLAN_SCHEDULES_MAX */
+    int64_t look_ms;           /* above 0: look for edits and requests as often */
 };
 
 /* Owns: planning_free. NULL when out of memory. */
@@ -32,7 +34,7 @@ struct planning *planning_new(const struct planning_options *options);
 void planning_free(struct planning *p);
 
 /* Read what needs no authority, so that planning_prepare need not: the zones. Failure is left to
- * planning_prepare. */
+ * planning_prepare (planning_zone.c). */
 void planning_warm(struct planning *p);
 
 /* The newest job that the database has committed, as far as is known; "": none. Nothing is planned

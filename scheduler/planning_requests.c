@@ -8,6 +8,8 @@
 #include "ident.h"
 #include "log.h"
 
+#define REQUESTS_STEP_MAX 100 /* answered in one step */
+_Static_assert(REQUESTS_STEP_MAX + REST_MAX <= REQUESTS_MAX, "those that rest are read, too");
 #define STEP_MS 500 /* of one step: what is left is answered by the next, after planning */
 
 enum course {
@@ -29,7 +31,7 @@ static enum fault fault_of(enum status s, const struct error *why)
     case STATUS_INVALID:
         return store_blames_a_row(why) ? FAULT_ITS : FAULT_MAYBE;
     case STATUS_AGAIN:
-        return planning_fault_is_a_wait(why) ? FAULT_MAYBE : FAULT_NOT_ITS;
+        return store_is_a_wait(why) ? FAULT_MAYBE : FAULT_NOT_ITS;
     case STATUS_TIMEOUT:
     case STATUS_NOT_FOUND:
     case STATUS_CONFLICT:
@@ -83,7 +85,7 @@ static enum status request_answer(struct planning *p, const struct request_row *
                                   enum course *ret_course, struct error *err)
 {
     struct store_call call;
-    struct request_answer answer;
+    struct request_verdict answer;
     char job[UUID_TEXT_MAX];
     enum status s = planning_call(p, &call, err);
     if (s != STATUS_OK) {

@@ -82,10 +82,6 @@ MUST_USE enum status planning_call(struct planning *p, struct store_call *ret_ca
 MUST_USE enum status planning_clock_saw(struct planning *p, utc_us said, instant before,
                                         struct error *err);
 
-/* The statement failed but the server is well: it waited for a lock, met a deadlock, or was slow.
- */
-bool planning_fault_is_a_wait(const struct error *err);
-
 /* The batch serves what is due, edits, and looking ahead: emptied for one, it is lost to the
  * others. */
 void planning_batch_clear(struct planning *p);

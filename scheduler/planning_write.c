@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decision.h"
+#include "decision_log.h"
 #include "log.h"
 #include "planning_zone.h"
 #include "scheduler_metrics.h"
@@ -24,17 +24,6 @@ enum status planning_call(struct planning *p, struct store_call *ret_call, struc
     };
     decision_tell("plan", p->authority, now, p->options.lease);
     return STATUS_OK;
-}
-
-bool planning_fault_is_a_wait(const struct error *err)
-{
-    static const char *const codes[] = {"57014", "55P03", "40001", "40P01"};
-    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
-        if (strcmp(err->code, codes[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
 }
 
 void planning_cannot_here(struct planning *p, const char *zone, const char *schedule,
@@ -83,8 +72,8 @@ enum status planning_blame(struct planning *p, const char *schedule, int64_t ste
                   p->authority->scope, schedule, log_quote(problem).text);
         p->next_known = false;
     }
-    if (s == STATUS_CONFLICT || ((s == STATUS_AGAIN || s == STATUS_TIMEOUT) && err != NULL &&
-                                 planning_fault_is_a_wait(err))) {
+    if (s == STATUS_CONFLICT ||
+        ((s == STATUS_AGAIN || s == STATUS_TIMEOUT) && err != NULL && store_is_a_wait(err))) {
         /* Its row is locked, or it moved on: the others go on, and it is looked at again soon. */
         rest_skip(&p->rest, schedule, clock_now());
         return STATUS_OK;
@@ -156,7 +145,7 @@ static enum status ranges_failed(struct planning *p, struct ranges *r, enum stat
         ranges_halve(r, begin, end);
         return STATUS_OK;
     }
-    if ((s == STATUS_AGAIN || s == STATUS_TIMEOUT) && planning_fault_is_a_wait(&why)) {
+    if ((s == STATUS_AGAIN || s == STATUS_TIMEOUT) && store_is_a_wait(&why)) {
         return ranges_waited(p, r, begin, end, &why, err);
     }
     if (s == STATUS_TIMEOUT) {

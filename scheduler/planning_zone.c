@@ -30,7 +30,7 @@ enum status planning_zones_open(struct planning *p, struct error *err)
         zone_watch_begin(&p->zone_watch, p->options.tz_poll_ms);
         p->zone_walk = calloc(1, sizeof *p->zone_walk);
         if (p->zone_walk == NULL) {
-            return error_set(err, STATUS_FULL, "time zones: out of memory");
+            return error_set(err, STATUS_FATAL, "time zones: out of memory");
         }
     }
     enum status s = zone_watch_open(&p->zone_watch, p->options.tz_directory, clock_now(), err);
@@ -85,7 +85,7 @@ static size_t uses_compare(struct planning *p, struct zone_use *ret_notes)
         }
         const char *digest = zone_set_digest(p->zones, u->time_zone);
         bool same = strcmp(digest, u->digest) == 0;
-        if (strcmp(u->newest_tzdata, version) > 0 && strcmp(u->newest_digest, digest) != 0) {
+        if (tzdata_is_newer(u->newest_tzdata, version) && strcmp(u->newest_digest, digest) != 0) {
             first = first == NULL ? u : first;
             outdated++;
         }
@@ -207,7 +207,7 @@ static struct zone_use *walk_zone(struct zone_walk *w, size_t *ret_index)
 }
 
 /* Compute one. Returns: OK; INVALID (the rule names no firing by these data: the text is the
- * schedule's problem); CORRUPT; FULL. */
+ * schedule's problem); CORRUPT; FATAL. */
 static enum status move_fill(struct planning *p, const struct due_row *row, struct zone_move *m,
                              struct error *err)
 {

@@ -7,7 +7,7 @@
 
 #include "backoff.h"
 #include "crash_point.h"
-#include "decision.h"
+#include "decision_log.h"
 #include "log.h"
 #include "mutant.h"
 

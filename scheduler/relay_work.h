@@ -51,7 +51,7 @@ struct relay_work {
     instant ack_at; /* INSTANT_NEVER: nothing to delete */
     instant trim_at;
     bool fenced;
-    instant decided_at; /* not after the lease was last looked at, see decision.h */
+    instant decided_at; /* not after the lease was last looked at, see decision_log.h */
     struct relay_snapshot counters;
 };
 

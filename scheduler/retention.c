@@ -2,6 +2,7 @@
 
 #include "log.h"
 #include "scheduler_metrics.h"
+#include "store_retention.h"
 
 /* True when a table has more to forget. */
 static bool count_all(const struct pruned *tables, size_t count, size_t limit)

@@ -1,6 +1,6 @@
 /* What the leader forgets: one bounded call at a time, when nothing else is to be done
- * (sql/0010_retention.sql has the rules, reports.installation the keep times). Thread: the scope's.
- */
+ * (sql/0010_retention.sql has the rules, reports.installation the keep times; store_retention.h is
+ * the port). Thread: the scope's. */
 #ifndef RS_RETENTION_H
 #define RS_RETENTION_H
 
@@ -14,7 +14,6 @@
 #define RETENTION_MORE_MS  1000  /* while there is more to forget */
 #define RETENTION_ROWS     500   /* of each table in one call */
 #define RETENTION_ROWS_MIN 10
-#define RETENTION_TABLES   16
 
 struct retention {
     instant at;  /* next round */
@@ -26,16 +25,5 @@ struct retention {
  * Returns: OK; FENCED; AGAIN. Blocks: until call->deadline. */
 MUST_USE enum status retention_round(struct retention *r, const struct store_call *call,
                                      struct error *err);
-
-/* Port; adapter: store_pg_retention.c. */
-struct pruned {
-    char table[64];
-    size_t rows;
-};
-
-/* At most `limit` rows of each table. Returns: OK; FENCED; AGAIN; TIMEOUT; INVALID. */
-MUST_USE enum status store_prune(const struct store_call *call, size_t limit,
-                                 struct pruned ret_tables[RETENTION_TABLES], size_t *ret_count,
-                                 struct error *err);
 
 #endif

@@ -124,7 +124,8 @@ static void make_planning(struct scope *s)
                                              .tz_directory = s->options.tz_directory,
                                              .tz_poll_ms = s->options.tz_poll_ms,
                                              .statement_ms = s->options.statement_ms,
-                                             .batch_schedules = s->options.batch_schedules};
+                                             .batch_schedules = s->options.batch_schedules,
+                                             .look_ms = PLANNING_LOOK_MS};
     CRASH_POINT("preparing.begun");
     planning_free(s->planning);
     s->planning = planning_new(&options);

@@ -110,7 +110,8 @@ void scope_statement_failed(struct scope *s, const char *what, const struct erro
 /* No success for longer than the bound: fed DATABASE_UNHEALTHY. */
 bool scope_gave_database_up(struct scope *s);
 
-/* scope_guard.c: what tells a restored ensemble or a database that forgot something. */
+/* scope_guard.c: what tells a restored ensemble, a database that forgot something, and a clock that
+ * cannot be trusted. */
 /* Before the database is asked: is it known whose zookeeper_root is? False: the answer comes. */
 bool scope_knows_root(struct scope *s);
 void scope_take_root(struct scope *s, const struct coord_event *e);
@@ -133,6 +134,11 @@ void scope_planning_forgot(struct scope *s);
 void scope_acknowledge(struct scope *s, const char *job);
 /* Another server answered: fed DATABASE_MOVED. */
 bool scope_has_moved(struct scope *s);
+/* The database's clock is suspect: fed CLOCK_SUSPECT. */
+bool scope_distrusts_clock(struct scope *s);
+/* Before the first write of a leadership: read the clock. Returns: as store_clock; AGAIN: it is
+ * suspect. */
+MUST_USE enum status scope_compare_clock(struct scope *s, struct error *err);
 
 /* scope_handoff.c: what a replica that does not lead tells the others, and is asked. */
 /* FOLLOWING, with a store. Returns when it wants to be called again; now: an event was fed. */
@@ -140,12 +146,6 @@ instant scope_follow(struct scope *s);
 /* FOLLOWING begins. */
 void scope_follow_anew(struct scope *s);
 void scope_tell_held(struct scope *s, const char *why);
-
-/* The database's clock is suspect: fed CLOCK_SUSPECT. */
-bool scope_distrusts_clock(struct scope *s);
-/* Before the first write of a leadership: read the clock. Returns: as store_clock; AGAIN: it is
- * suspect. */
-MUST_USE enum status scope_compare_clock(struct scope *s, struct error *err);
 
 /* scope_work.c: what each state does in one turn; returns when it wants the next. */
 instant scope_work(struct scope *s);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "crash_point.h"
-#include "decision.h"
+#include "decision_log.h"
 #include "log.h"
 #include "mutant.h"
 #include "scope_shell.h"

@@ -2,7 +2,8 @@
  * when the process was killed and its successor need not wait for the session to expire.
  *
  * The file is replaced before a new session is used, and removed when the session was closed in
- * order. The password in it is a secret. */
+ * order. The password in it is a secret. Thread: the life file's owner. Blocks: on the file system.
+ */
 #ifndef RS_SESSION_FILE_H
 #define RS_SESSION_FILE_H
 

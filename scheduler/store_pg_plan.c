@@ -432,10 +432,7 @@ enum status store_tend(const struct store_call *call, struct tend_terms terms,
 
 enum status store_authority_check(const struct store_call *call, struct error *err)
 {
-    static const char sql[] =
-        "SELECT CASE WHEN (incarnation, generation, owner, released) IS DISTINCT FROM "
-        "($2::bigint, $3::bigint, $4::uuid, false) THEN 'fenced' WHEN held THEN 'held' "
-        "ELSE 'ok' END FROM reports.fence_read($1)";
+    static const char sql[] = "SELECT reports.authority_check($1, $2, $3, $4)";
     struct authority_text text;
     const char *values[AUTHORITY_VALUES];
     authority_values(call->authority, &text, values);

@@ -30,7 +30,7 @@ enum status store_pending_requests(const struct store_call *call, size_t limit,
 }
 
 enum status store_answer_request(const struct store_call *call, const char *request,
-                                 const char *job_id, struct request_answer *ret_answer,
+                                 const char *job_id, struct request_verdict *ret_verdict,
                                  struct error *err)
 {
     static const char sql[] = "SELECT verdict, answer FROM reports.answer_request($1, $2::bigint, "
@@ -47,14 +47,14 @@ enum status store_answer_request(const struct store_call *call, const char *requ
         return s;
     }
     const char *verdict = PQgetvalue(r, 0, 0);
-    const struct request_answer answer = {.skipped = strcmp(verdict, "skipped") == 0,
-                                          .waits = strcmp(verdict, "wait") == 0,
-                                          .leaves = strcmp(verdict, "leave") == 0};
+    const struct request_verdict answer = {.skipped = strcmp(verdict, "skipped") == 0,
+                                           .waits = strcmp(verdict, "wait") == 0,
+                                           .leaves = strcmp(verdict, "leave") == 0};
     bool open = answer.skipped || answer.waits || answer.leaves;
     s = open ? STATUS_OK : verdict_status(verdict, err);
     if (s == STATUS_OK) {
-        *ret_answer = answer;
-        store_pg_text(r, 0, 1, ret_answer->text, sizeof ret_answer->text);
+        *ret_verdict = answer;
+        store_pg_text(r, 0, 1, ret_verdict->text, sizeof ret_verdict->text);
     }
     PQclear(r);
     return s;

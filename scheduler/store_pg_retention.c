@@ -1,9 +1,9 @@
-/* PostgreSQL adapter of retention.h. */
+/* PostgreSQL adapter of store_retention.h. */
 #include <stdio.h>
 #include <string.h>
 
-#include "retention.h"
 #include "store_pg_plan.h"
+#include "store_retention.h"
 
 enum status store_prune(const struct store_call *call, size_t limit,
                         struct pruned ret_tables[RETENTION_TABLES], size_t *ret_count,

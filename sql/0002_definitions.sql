@@ -460,7 +460,6 @@ COMMENT ON FUNCTION reports.check_report() IS 'Trigger on report: refuses format
 CREATE TRIGGER check_report BEFORE INSERT OR UPDATE ON reports.report
     FOR EACH ROW EXECUTE FUNCTION reports.check_report();
 
--- The rule's shape. The leader's own parser is the judge of the rest and writes `problem`.
 -- Only what is certain: a number that its field does not have. The leader knows the whole grammar.
 CREATE FUNCTION reports.check_cron_numbers(p_schedule text, p_rule text) RETURNS void
 LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
@@ -486,6 +485,76 @@ END
 $$;
 COMMENT ON FUNCTION reports.check_cron_numbers(text, text) IS 'Refuses a cron rule with a number that its field does not have.';
 
+-- Steps and n-th weekdays, which check_cron_numbers leaves out.
+CREATE FUNCTION reports.check_cron_steps(p_schedule text, p_rule text) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    wrong record;
+BEGIN
+    IF p_rule !~ '[/#]' THEN
+        RETURN;
+    END IF;
+    SELECT f.what, f.most, f.unit, i.text, s.step[1]::numeric AS step INTO wrong
+      FROM (SELECT f.fields, cardinality(f.fields) > 5 AS seconds FROM regexp_split_to_array(btrim(p_rule), '\s+') AS f (fields)) c
+     CROSS JOIN LATERAL unnest(c.fields, CASE WHEN c.seconds THEN '{second}'::text[] END || '{minute,hour,"day of month",month,"day of week",year}'::text[],
+                               CASE WHEN c.seconds THEN '{60}'::integer[] END || '{60,24,31,12,7,230}'::integer[],
+                               CASE WHEN c.seconds THEN '{seconds}'::text[] END || '{minutes,hours,NULL,NULL,NULL,NULL}'::text[])
+               AS f (field, what, most, unit)
+     CROSS JOIN LATERAL unnest(string_to_array(f.field, ',')) AS i (text)
+      LEFT JOIN LATERAL regexp_match(i.text, '/([0-9]+)$') AS s (step) ON true
+     WHERE s.step[1]::numeric NOT BETWEEN 1 AND f.most OR (f.what = 'day of week' AND i.text ~ '#' AND i.text !~* '#([1-5]|L)$')
+     LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    RAISE EXCEPTION 'schedule "%": cron %: % "%": %', p_schedule, quote_literal(p_rule), wrong.what, wrong.text,
+        CASE WHEN wrong.step IS NULL THEN 'a month has no such weekday' ELSE 'the step is out of range' END
+        USING ERRCODE = 'invalid_parameter_value',
+              HINT = CASE WHEN wrong.step IS NULL THEN 'Write one weekday and which in the month: 5#1 to 5#5, or 5L for the last.'
+                          ELSE format('Write /1 to /%s', wrong.most)
+                               || CASE WHEN wrong.step > wrong.most AND wrong.unit IS NOT NULL
+                                       THEN format('; every %s %s is no cron but kind = ''interval'', rule = ''%s %s''', wrong.step, wrong.unit, wrong.step, wrong.unit)
+                                       ELSE '' END || '.' END;
+END
+$$;
+COMMENT ON FUNCTION reports.check_cron_steps(text, text) IS 'Refuses a cron rule with a step or an n-th weekday that its field does not have.';
+
+-- What comes before the grammar of a recurrence rule, of which the leader knows the whole.
+CREATE FUNCTION reports.check_recurrence(p_schedule text, p_rule text) RETURNS void
+LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    frequency text := substring(p_rule FROM '(?i)(?:^|[;:])FREQ=([^;]*)');
+BEGIN
+    IF p_rule ~* '^RRULE:' THEN
+        RAISE EXCEPTION 'schedule "%": % has "RRULE:" before the rule', p_schedule, quote_literal(p_rule)
+            USING ERRCODE = 'invalid_parameter_value', HINT = format('Write only what follows it: %s', substr(p_rule, 7));
+    ELSIF upper(frequency) = 'SECONDLY' THEN
+        RAISE EXCEPTION 'schedule "%": FREQ=SECONDLY is not taken', p_schedule
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Write kind = ''interval'' with a rule such as 30 seconds, or FREQ=MINUTELY with BYSECOND.';
+    ELSIF upper(frequency) <> ALL ('{MINUTELY,HOURLY,DAILY,WEEKLY,MONTHLY,YEARLY}') THEN
+        RAISE EXCEPTION 'schedule "%": FREQ "%" is unknown', p_schedule, frequency
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Write MINUTELY, HOURLY, DAILY, WEEKLY, MONTHLY or YEARLY.';
+    ELSIF p_rule ~* '(^|;)INTERVAL=0*(;|$)' THEN
+        RAISE EXCEPTION 'schedule "%": % has no number from 1 on as INTERVAL', p_schedule, quote_literal(p_rule)
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Write a number from 1 on: INTERVAL=2 is every second one.';
+    END IF;
+END
+$$;
+COMMENT ON FUNCTION reports.check_recurrence(text, text) IS 'Refuses a recurrence rule with a prefix, or with a frequency or an interval that there is not.';
+
+-- PostgreSQL takes a zone in any case of its letters, the leader as the list has it.
+CREATE FUNCTION reports.zone_as_listed(p_zone text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp SET TimeZone = 'UTC' AS $$
+BEGIN
+    PERFORM set_config('TimeZone', p_zone, true);
+    RETURN current_setting('TimeZone');
+EXCEPTION WHEN OTHERS THEN
+    RETURN p_zone; -- an abbreviation: what it may be, others judge
+END
+$$;
+COMMENT ON FUNCTION reports.zone_as_listed(text) IS 'A time zone''s name in the letters of the list that PostgreSQL has it from.';
+
+-- The rule's shape. The leader's own parser is the judge of the rest and writes `problem`.
 CREATE FUNCTION reports.check_rule(p_schedule text, p_kind text, p_rule text, p_dialect text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -513,14 +582,16 @@ BEGIN
         ELSIF p_rule !~ '^[0-9A-Za-z*/,\-\s#+?]+$' THEN
             RAISE EXCEPTION 'schedule "%": cron rule % has characters that cannot stand in one', p_schedule, quote_literal(p_rule)
                 USING ERRCODE = 'invalid_parameter_value', HINT = 'Example: 30 6 * * 1-5 is 06:30 from Monday to Friday.';
-        ELSIF p_rule !~ '^@' THEN
+        ELSE
             PERFORM reports.check_cron_numbers(p_schedule, p_rule);
+            PERFORM reports.check_cron_steps(p_schedule, p_rule);
         END IF;
     ELSIF p_kind = 'rrule' THEN
         IF p_rule !~ '^[A-Za-z0-9=;,:+-]+$' OR p_rule !~* '(^|;|:)FREQ=' THEN
             RAISE EXCEPTION 'schedule "%": % is not a recurrence rule', p_schedule, quote_literal(p_rule)
                 USING ERRCODE = 'invalid_parameter_value', HINT = 'Write it as in RFC 5545 without blanks, e.g. FREQ=WEEKLY;INTERVAL=2;BYDAY=MO.';
         END IF;
+        PERFORM reports.check_recurrence(p_schedule, p_rule);
     ELSIF p_kind = 'interval' THEN
         BEGIN
             length := p_rule::interval;
@@ -535,6 +606,13 @@ BEGIN
         IF length < interval '1 second' THEN
             RAISE EXCEPTION 'schedule "%": an interval is at least 1 second', p_schedule
                 USING ERRCODE = 'invalid_parameter_value', HINT = 'Write elapsed time such as 15 minutes or 36 hours.';
+        END IF;
+        IF p_rule ~ '^\s*[0-9]+\s*$' THEN
+            RAISE EXCEPTION 'schedule "%": interval %: a unit is missing after %', p_schedule, quote_literal(p_rule), btrim(p_rule)
+                USING ERRCODE = 'invalid_parameter_value', HINT = format('Write it: %s minutes, or %s seconds, which PostgreSQL takes it for.', btrim(p_rule), btrim(p_rule));
+        ELSIF p_rule !~ '^\s*([0-9]+\s*(s|sec|seconds?|mins?|minutes?|h|hours?|d|days?|weeks?)(?![a-z])\s*)+$' THEN
+            RAISE EXCEPTION 'schedule "%": interval % is not made of whole numbers, each with its unit', p_schedule, quote_literal(p_rule)
+                USING ERRCODE = 'invalid_parameter_value', HINT = 'Write seconds, minutes, hours, days or weeks in small letters, such as 1 hour 30 minutes.';
         END IF;
     ELSIF p_kind = 'once' THEN
         IF p_rule !~ '^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d)?$' THEN
@@ -705,6 +783,11 @@ BEGIN
         RAISE EXCEPTION 'schedule "%": unknown time zone %', NEW.name, quote_literal(NEW.time_zone)
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Write an IANA name such as Europe/Berlin or UTC.';
     END;
+    IF NEW.time_zone <> 'UTC' AND (TG_OP = 'INSERT' OR NEW.time_zone IS DISTINCT FROM OLD.time_zone)
+       AND NEW.time_zone <> reports.zone_as_listed(NEW.time_zone) AND lower(NEW.time_zone) = lower(reports.zone_as_listed(NEW.time_zone)) THEN
+        RAISE EXCEPTION 'schedule "%": unknown time zone %', NEW.name, quote_literal(NEW.time_zone)
+            USING ERRCODE = 'invalid_parameter_value', HINT = format('Write %s: its letters count.', quote_literal(reports.zone_as_listed(NEW.time_zone)));
+    END IF;
     PERFORM reports.check_repeat(NEW, CASE WHEN TG_OP = 'UPDATE' THEN OLD END);
     IF NEW.kind = 'interval' AND NEW.anchor IS NULL THEN
         NEW.anchor := date_trunc('second', clock_timestamp());

@@ -207,6 +207,11 @@ COMMENT ON COLUMN reports.candidate.why IS 'held: the reason.';
 COMMENT ON COLUMN reports.candidate.url IS 'Its advertised_url; NULL: it told none.';
 COMMENT ON COLUMN reports.candidate.seen_at IS 'When it said so; it does each 5 seconds while it has a database.';
 
+-- Two of its signs of life (SCOPE_PING_MS in scheduler/scope_shell.h, 5 seconds), and some.
+CREATE FUNCTION reports.candidate_silence() RETURNS interval
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$ SELECT interval '12 seconds' $$;
+COMMENT ON FUNCTION reports.candidate_silence() IS 'How long a replica may be silent and still counts as there.';
+
 CREATE TABLE reports.hold (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     scope reports.name,
@@ -338,9 +343,29 @@ END
 $$;
 COMMENT ON FUNCTION reports.fence_holds(text, bigint, bigint, uuid, text) IS 'Takes the scope''s locks and compares; records a refusal.';
 
+-- Whether a hold is in force is asked here and nowhere else, except where a hold is lifted, which locks its row. What a
+-- hold forbids: is_held (a scope's planning, answers, deliveries), claims_are_held, scopes_not_to_claim and
+-- queues_not_to_claim (claims).
+CREATE VIEW reports.v_hold_history AS
+SELECT h.id,
+       CASE WHEN h.queue IS NOT NULL THEN 'queue' WHEN h.scope IS NOT NULL THEN 'scope' ELSE 'installation' END AS kind,
+       coalesce(h.queue, h.scope, 'all') AS subject,
+       h.scope, h.queue, h.reason, h.since AS since_at, h.raised_by, h.lifted_at, h.lifted_by, h.cause, h.mark
+  FROM reports.hold h;
+COMMENT ON VIEW reports.v_hold_history IS 'All holds there have been; lifted_at NULL: in force.';
+
+CREATE VIEW reports.v_hold AS
+SELECT h.id, h.kind, h.subject, h.scope, h.queue, h.reason, h.since_at, h.raised_by, h.cause
+  FROM reports.v_hold_history h
+ WHERE h.lifted_at IS NULL;
+COMMENT ON VIEW reports.v_hold IS 'Holds in force, on the installation, a scope or a queue (kind).';
+
 CREATE FUNCTION reports.is_held(p_scope text) RETURNS boolean
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
-AS $$ SELECT EXISTS (SELECT FROM reports.hold WHERE lifted_at IS NULL AND queue IS NULL AND (scope IS NULL OR scope = p_scope)) $$;
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$ -- which keeps its plan
+BEGIN
+    RETURN EXISTS (SELECT FROM reports.v_hold h WHERE h.queue IS NULL AND (h.scope IS NULL OR h.scope = p_scope));
+END
+$$;
 COMMENT ON FUNCTION reports.is_held(text) IS 'Does a hold stand on the scope or the installation?';
 
 -- Not by pg_control_checkpoint(), which tells the old one until the first checkpoint after a promotion.
@@ -389,7 +414,7 @@ DECLARE
     made bigint;
 BEGIN
     PERFORM pg_advisory_xact_lock(hashtextextended('reports.hold:' || p_scope, 0));
-    IF EXISTS (SELECT FROM reports.hold h WHERE h.scope = p_scope AND h.cause = p_cause AND h.lifted_at IS NULL) THEN
+    IF EXISTS (SELECT FROM reports.v_hold h WHERE h.scope = p_scope AND h.cause = p_cause) THEN
         RETURN;
     END IF;
     INSERT INTO reports.hold (scope, cause, reason, raised_by, mark)
@@ -531,7 +556,7 @@ DECLARE
     met text[] := ARRAY(SELECT DISTINCT r.id FROM reports.ensemble_refused r
                           WHERE r.last_at > clock_timestamp() - interval '30 seconds' AND r.installation IS NULL ORDER BY r.id);
 BEGIN
-    IF EXISTS (SELECT FROM reports.hold h WHERE h.cause = 'zxid_regressed' AND h.lifted_at IS NULL) THEN
+    IF EXISTS (SELECT FROM reports.v_hold h WHERE h.cause = 'zxid_regressed') THEN
         met := met || ARRAY(SELECT e.id FROM reports.ensemble e ORDER BY e.incarnation DESC LIMIT 1);
     END IF;
     IF p_ensemble = ANY (met) OR (p_ensemble IS NULL AND cardinality(met) = 1) THEN
@@ -860,8 +885,8 @@ BEGIN
       FROM reports.fence f
       -- What a guard found comes first.
       LEFT JOIN LATERAL (SELECT format('%shold %s: %s', CASE WHEN x.cause <> 'operator' THEN x.cause || ', ' ELSE '' END, x.id, x.reason) AS text
-                           FROM reports.hold x
-                          WHERE x.lifted_at IS NULL AND x.queue IS NULL AND (x.scope IS NULL OR x.scope = p_scope)
+                           FROM reports.v_hold x
+                          WHERE x.queue IS NULL AND (x.scope IS NULL OR x.scope = p_scope)
                           ORDER BY (x.cause = 'operator'), x.id LIMIT 1) h ON true
      WHERE f.scope = p_scope;
     IF NOT FOUND THEN
@@ -871,6 +896,16 @@ BEGIN
 END
 $$;
 COMMENT ON FUNCTION reports.fence_read(text) IS 'The accepted generation of a scope, and the hold that stands on it, if any.';
+
+-- A look before the first write, so that a leader that is not the accepted one hears it at once. It protects nothing, locks
+-- nothing and records nothing: each write asks fence_holds.
+CREATE FUNCTION reports.authority_check(p_scope text, p_its_incarnation bigint, p_its_generation bigint, p_its_owner uuid) RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN (f.incarnation, f.generation, f.owner, f.released) IS DISTINCT FROM (p_its_incarnation, p_its_generation, p_its_owner, false)
+                THEN 'fenced' WHEN f.held THEN 'held' ELSE 'ok' END
+      FROM reports.fence_read(p_scope) f
+$$;
+COMMENT ON FUNCTION reports.authority_check(text, bigint, bigint, uuid) IS 'Is this generation the accepted one, and its scope not held? ok; fenced; held.';
 
 GRANT EXECUTE ON FUNCTION
     reports.ensemble_meet(text, text),
@@ -882,7 +917,8 @@ GRANT EXECUTE ON FUNCTION
     reports.activated(text, bigint, bigint, uuid, bigint),
     reports.release(text, bigint, bigint, uuid, text),
     reports.note_leadership(text, bigint, bigint, text, text, text),
-    reports.fence_read(text)
+    reports.fence_read(text),
+    reports.authority_check(text, bigint, bigint, uuid)
 TO report_scheduler;
 GRANT EXECUTE ON FUNCTION reports.raise_hold(text, text, text), reports.lift_hold(bigint), reports.rebase(text, text, boolean),
     reports.rebase_target(text) TO report_operator;

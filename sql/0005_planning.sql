@@ -379,7 +379,7 @@ BEGIN
          WHERE p.schedule = g.schedule AND p.step = g.step AND p.version = g.version
            AND NOT (g.overlap = 'replace' AND g.blocked)
            -- What newer time zone data computed is planned as it stands or not at all (0018_zones.sql).
-           AND (p.tzdata > p_tzdata COLLATE "C" AND p.zone_digest <> g.zone_digest
+           AND (p.zone_digest <> g.zone_digest AND reports.tzdata_is_newer(p.tzdata, p_tzdata)
                 AND (g.last_nominal IS NULL OR g.last_nominal < p.next_nominal)) IS NOT TRUE
         RETURNING p.schedule, p.version, g.was_fire_at, g.overlap, g.blocked, g.report, g.queue, g.priority, g.max_attempts,
                   g.retry_base, g.retry_cap, g.timeout, g.circuit, g.breaker_failures IS NOT NULL AS breaker

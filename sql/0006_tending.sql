@@ -22,6 +22,20 @@ LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION reports.retry_delay(interval, interval, integer) IS 'Backoff with jitter after the given attempt, never longer than the cap.';
 
+-- An attempt that ended by itself is judged by record_outcomes (0008), by the same count.
+CREATE FUNCTION reports.attempts_used_up(p_attempt integer, p_handed_back integer, p_max_attempts integer) RETURNS boolean
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$ SELECT p_attempt - p_handed_back >= p_max_attempts $$;
+COMMENT ON FUNCTION reports.attempts_used_up(integer, integer, integer) IS 'Was this attempt the job''s last?';
+
+-- For tend, which reaps it, and for release_claims (0014), which knows that its worker is dead.
+CREATE FUNCTION reports.state_when_lost(p_job reports.job, p_again reports.job_state) RETURNS reports.job_state
+LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE WHEN p_job.cancel_requested THEN 'cancelled'
+                WHEN reports.attempts_used_up(p_job.attempt, p_job.handed_back, p_job.max_attempts) THEN 'failed'
+                ELSE p_again END
+$$;
+COMMENT ON FUNCTION reports.state_when_lost(reports.job, reports.job_state) IS 'What becomes of a running job whose attempt is gone; p_again: if it is to be tried again.';
+
 CREATE FUNCTION reports.has_active_job(p_schedule text) RETURNS boolean
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (SELECT FROM reports.job j
@@ -423,11 +437,8 @@ BEGIN
              ORDER BY id LIMIT p_limit FOR UPDATE SKIP LOCKED
         ), closed AS (
             UPDATE reports.job j
-               SET state = CASE WHEN j.cancel_requested THEN 'cancelled'
-                                WHEN j.attempt - j.handed_back >= j.max_attempts THEN 'failed'
-                                ELSE 'retry_wait' END::reports.job_state,
-                   finished_at = CASE WHEN j.cancel_requested OR j.attempt - j.handed_back >= j.max_attempts
-                                      THEN clock_timestamp() END,
+               SET state = reports.state_when_lost(j, 'retry_wait'),
+                   finished_at = CASE WHEN reports.state_when_lost(j, 'retry_wait') <> 'retry_wait' THEN clock_timestamp() END,
                    run_after = clock_timestamp() + reports.retry_delay(j.retry_base, j.retry_cap, j.attempt - j.handed_back),
                    attempt_token = NULL, worker = NULL, lease_until = NULL,
                    error = 'the worker''s claim lapsed: it died, hung, or lost the database'

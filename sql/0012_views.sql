@@ -26,20 +26,6 @@ COMMENT ON FUNCTION reports.job_id_floor(timestamptz) IS
 
 -- Scopes and their leaders --------------------------------------------------------------------
 
-CREATE VIEW reports.v_hold_history AS
-SELECT h.id,
-       CASE WHEN h.queue IS NOT NULL THEN 'queue' WHEN h.scope IS NOT NULL THEN 'scope' ELSE 'installation' END AS kind,
-       coalesce(h.queue, h.scope, 'all') AS subject,
-       h.scope, h.queue, h.reason, h.since AS since_at, h.raised_by, h.lifted_at, h.lifted_by, h.cause, h.mark
-  FROM reports.hold h;
-COMMENT ON VIEW reports.v_hold_history IS 'All holds there have been; lifted_at NULL: in force.';
-
-CREATE VIEW reports.v_hold AS
-SELECT h.id, h.kind, h.subject, h.scope, h.queue, h.reason, h.since_at, h.raised_by, h.cause
-  FROM reports.v_hold_history h
- WHERE h.lifted_at IS NULL;
-COMMENT ON VIEW reports.v_hold IS 'Holds in force, on the installation, a scope or a queue (kind).';
-
 CREATE VIEW reports.v_leader AS
 SELECT f.scope,
        CASE WHEN f.generation = 0 AND f.incarnation = 0 THEN 'never led' -- 0 of a later one: rebased
@@ -54,8 +40,7 @@ SELECT f.scope,
        coalesce(f.released_at, f.activated_at, f.established_at) AS since_at,
        CASE WHEN p.beat_at > '-infinity' THEN p.beat_at END AS beat_at,
        f.established_at, f.activated_at, f.released_at, f.release_reason,
-       EXISTS (SELECT FROM reports.hold h
-                WHERE h.lifted_at IS NULL AND h.queue IS NULL AND (h.scope IS NULL OR h.scope = f.scope)) AS held
+       EXISTS (SELECT FROM reports.v_hold h WHERE h.queue IS NULL AND (h.scope IS NULL OR h.scope = f.scope)) AS held
   FROM reports.fence f
   LEFT JOIN reports.fence_pulse p ON p.scope = f.scope;
 COMMENT ON VIEW reports.v_leader IS 'Who leads each scope: state, accepted generation, since when, last sign of life.';
@@ -68,8 +53,8 @@ CREATE VIEW reports.v_fence AS
 SELECT f.scope, l.state, f.incarnation, f.generation, f.owner, f.member, f.url, f.established_at, f.activated_at, f.released_at,
        f.release_reason, l.beat_at, f.mark, reports.time_of_job(f.mark) AS mark_at, f.server_id, f.timeline, f.server_started_at,
        EXISTS (SELECT FROM reports.v_moved_scope m WHERE m.scope = f.scope) AS moved,
-       (SELECT string_agg(h.id || CASE WHEN h.cause <> 'operator' THEN ' ' || h.cause ELSE '' END, ', ' ORDER BY h.id) FROM reports.hold h
-         WHERE h.lifted_at IS NULL AND h.queue IS NULL AND (h.scope IS NULL OR h.scope = f.scope)) AS holds
+       (SELECT string_agg(h.id || CASE WHEN h.cause <> 'operator' THEN ' ' || h.cause ELSE '' END, ', ' ORDER BY h.id) FROM reports.v_hold h
+         WHERE h.queue IS NULL AND (h.scope IS NULL OR h.scope = f.scope)) AS holds
   FROM reports.fence f JOIN reports.v_leader l ON l.scope = f.scope;
 COMMENT ON VIEW reports.v_fence IS 'The fence rows as they stand: who is accepted, on which server, and what forbids the work.';
 COMMENT ON COLUMN reports.v_fence.moved IS 'No leader has looked at this server yet: nothing of the scope is claimed or sent.';
@@ -119,7 +104,7 @@ BEGIN
      GROUP BY r.scope, r.operation, coalesce(r.member, r.application_name)
     UNION ALL
     SELECT 'look', 'a guard holds the scope', h.scope::text, 1::bigint, format('hold %s, %s: %s', h.id, h.cause, h.reason)
-      FROM reports.hold h WHERE h.lifted_at IS NULL AND h.cause <> 'operator'
+      FROM reports.v_hold h WHERE h.cause <> 'operator'
     UNION ALL
     SELECT 'look', 'no leader has looked at this server', m.scope::text, 1::bigint, 'nothing of the scope is claimed or sent'
       FROM reports.v_moved_scope m
@@ -513,9 +498,9 @@ UNION ALL
 SELECT 4, 'address', m.url, min(m.at), format('members %s all advertise it', string_agg(DISTINCT m.member, ', ' ORDER BY m.member)),
        'a request may be sent on to the wrong one: give each its own advertised_url in its scheduler.conf'
   FROM (SELECT f.member, f.url, p.beat_at AS at FROM reports.fence f JOIN reports.fence_pulse p USING (scope)
-         WHERE f.released_at IS NULL AND p.beat_at > statement_timestamp() - interval '12 seconds'
+         WHERE f.released_at IS NULL AND p.beat_at > statement_timestamp() - reports.candidate_silence()
         UNION ALL
-        SELECT c.member, c.url, c.seen_at FROM reports.candidate c WHERE c.seen_at > statement_timestamp() - interval '12 seconds') m
+        SELECT c.member, c.url, c.seen_at FROM reports.candidate c WHERE c.seen_at > statement_timestamp() - reports.candidate_silence()) m
  WHERE m.url IS NOT NULL
  GROUP BY m.url HAVING count(DISTINCT m.member) > 1
 UNION ALL
@@ -553,7 +538,7 @@ SELECT 3, 'time zones', z.scope, min(z.changed_at),
               CASE count(*) WHEN 1 THEN '' ELSE format(' and %s more', count(*) - 1) END, min(z.tzdata), max(z.newest_tzdata)),
        'install the newer tzdata on the leader''s machine: it is taken in within a minute. What is stored from the newer stands meanwhile. reportctl tz status'
   FROM reports.zone_state z
- WHERE z.newest_tzdata > z.tzdata COLLATE "C" AND z.newest_digest <> z.digest
+ WHERE reports.tzdata_is_newer(z.newest_tzdata, z.tzdata) AND z.newest_digest <> z.digest
  GROUP BY z.scope
 UNION ALL
 SELECT 4, 'queue', q.name, coalesce(w.since_at, seen.last_at),
@@ -703,8 +688,8 @@ BEGIN
          WHERE r.scope = p_scope AND r.state = 'pending' AND r.deadline >= statement_timestamp()
          ORDER BY r.requested_at LIMIT 1000
     ), hold AS MATERIALIZED (
-        SELECT h.since FROM reports.hold h
-         WHERE h.lifted_at IS NULL AND h.queue IS NULL AND (h.scope IS NULL OR h.scope = p_scope)
+        SELECT h.since_at FROM reports.v_hold h
+         WHERE h.queue IS NULL AND (h.scope IS NULL OR h.scope = p_scope)
     ), some_queue AS MATERIALIZED (
         SELECT q.name FROM reports.queue q ORDER BY q.name LIMIT 100
     )
@@ -803,7 +788,7 @@ BEGIN
     UNION ALL
     SELECT 'time_zones_outdated', NULL,
            (SELECT count(*) FROM reports.zone_state z
-             WHERE z.scope = p_scope AND z.newest_tzdata > z.tzdata COLLATE "C" AND z.newest_digest <> z.digest)::float8 FROM leader
+             WHERE z.scope = p_scope AND reports.tzdata_is_newer(z.newest_tzdata, z.tzdata) AND z.newest_digest <> z.digest)::float8 FROM leader
     UNION ALL
     SELECT 'calendar_days_left', e.calendar, e.days_left::float8
       FROM (SELECT x.calendar, x.days_left FROM reports.calendars_ending() x WHERE x.scope = p_scope ORDER BY x.days_left, x.calendar LIMIT 20) e
@@ -826,15 +811,15 @@ BEGIN
     SELECT 'holds', NULL, (SELECT count(*) FROM hold)::float8 FROM leader
     UNION ALL
     SELECT 'hold_seconds', NULL,
-           coalesce((SELECT greatest(extract(epoch FROM statement_timestamp() - min(h.since)), 0) FROM hold h), 0)::float8
+           coalesce((SELECT greatest(extract(epoch FROM statement_timestamp() - min(h.since_at)), 0) FROM hold h), 0)::float8
       FROM leader
     UNION ALL
-    SELECT 'queue_hold_seconds', h.queue, greatest(extract(epoch FROM statement_timestamp() - min(h.since)), 0)::float8
-      FROM reports.hold h CROSS JOIN leader
-     WHERE h.lifted_at IS NULL AND h.queue IS NOT NULL
+    SELECT 'queue_hold_seconds', h.queue, greatest(extract(epoch FROM statement_timestamp() - min(h.since_at)), 0)::float8
+      FROM reports.v_hold h CROSS JOIN leader
+     WHERE h.queue IS NOT NULL
      GROUP BY h.queue
     UNION ALL
-    SELECT 'guard_holds', x.cause, (SELECT count(*) FROM reports.hold h WHERE h.lifted_at IS NULL AND h.cause = x.cause
+    SELECT 'guard_holds', x.cause, (SELECT count(*) FROM reports.v_hold h WHERE h.cause = x.cause
                                        AND (h.scope IS NULL OR h.scope = p_scope))::float8
       FROM unnest('{zxid_regressed,database_rewound,clock_hold}'::text[]) AS x (cause) CROSS JOIN leader
     UNION ALL
@@ -849,6 +834,6 @@ GRANT EXECUTE ON FUNCTION reports.scope_figures(text) TO report_scheduler;
 
 -- Whoever reads a view calls the functions in it.
 GRANT EXECUTE ON FUNCTION reports.job_id_floor(timestamptz), reports.offset_text(integer), reports.calendars_ending(), reports.instant_text(timestamptz) TO report_reader, report_operator;
-GRANT EXECUTE ON FUNCTION reports.time_of_job(uuid), reports.fence_audit(interval) TO report_reader;
+GRANT EXECUTE ON FUNCTION reports.time_of_job(uuid), reports.candidate_silence(), reports.tzdata_is_newer(text, text), reports.fence_audit(interval) TO report_reader;
 
 RESET ROLE;

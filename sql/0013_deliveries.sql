@@ -91,7 +91,7 @@ BEGIN
     IF NOT reports.claimable_worker(p_worker) THEN
         RETURN;
     END IF;
-    held := reports.held_scopes();
+    held := reports.scopes_not_to_claim();
     RETURN QUERY
         WITH picked AS MATERIALIZED (
             SELECT d.job_id, d.revision, d.channel, d.recipient FROM reports.delivery d

@@ -26,7 +26,7 @@ BEGIN
     verdict := CASE WHEN FOUND THEN 'released'
                     WHEN EXISTS (SELECT FROM reports.worker w WHERE w.id = p_worker) THEN 'ended'
                     ELSE 'unknown' END;
-    WITH held AS MATERIALIZED (
+    WITH found AS MATERIALIZED (
         SELECT j.id, j.attempt, j.attempt_token, j.claimed_at,
                EXISTS (SELECT FROM reports.job_attempt a WHERE a.job_id = j.id AND a.outcome = 'lost') AS was_lost,
                j.overlap <> 'allow' AND EXISTS (
@@ -36,14 +36,12 @@ BEGIN
           FROM reports.job j
          WHERE j.worker = p_worker AND j.state = 'running'
          ORDER BY j.id FOR UPDATE OF j SKIP LOCKED
+    ), held AS (
+        SELECT f.*, CASE WHEN f.was_lost OR f.in_turn THEN 'retry_wait' ELSE 'queued' END::reports.job_state AS again FROM found f
     ), closed AS (
         UPDATE reports.job j
-           SET state = CASE WHEN j.cancel_requested THEN 'cancelled'
-                            WHEN j.attempt - j.handed_back >= j.max_attempts THEN 'failed'
-                            WHEN h.was_lost OR h.in_turn THEN 'retry_wait'
-                            ELSE 'queued' END::reports.job_state,
-               finished_at = CASE WHEN j.cancel_requested OR j.attempt - j.handed_back >= j.max_attempts
-                                  THEN clock_timestamp() END,
+           SET state = reports.state_when_lost(j, h.again),
+               finished_at = CASE WHEN reports.state_when_lost(j, h.again) <> h.again THEN clock_timestamp() END,
                run_after = clock_timestamp() + CASE WHEN h.was_lost
                                                     THEN reports.retry_delay(j.retry_base, j.retry_cap, j.attempt - j.handed_back)
                                                     ELSE interval '0' END,

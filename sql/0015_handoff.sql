@@ -49,11 +49,10 @@ COMMENT ON FUNCTION reports.led_until(reports.candidate) IS 'When it last gave l
 CREATE FUNCTION reports.why_not_ready(p_candidate reports.candidate) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE
-        -- Two of its signs of life, and some.
-        WHEN p_candidate.seen_at < clock_timestamp() - interval '12 seconds' AND reports.led_until(p_candidate) > clock_timestamp() - interval '12 seconds'
+        WHEN p_candidate.seen_at < clock_timestamp() - reports.candidate_silence() AND reports.led_until(p_candidate) > clock_timestamp() - reports.candidate_silence()
             THEN format('member "%s" led until %s s ago, and is not ready yet to take over again', p_candidate.member,
                         round(extract(epoch FROM clock_timestamp() - reports.led_until(p_candidate)), 1))
-        WHEN p_candidate.seen_at < clock_timestamp() - interval '12 seconds'
+        WHEN p_candidate.seen_at < clock_timestamp() - reports.candidate_silence()
             THEN format('member "%s" has given no sign of life for %s s: it is dead, or has no database', p_candidate.member,
                         extract(epoch FROM clock_timestamp() - p_candidate.seen_at)::integer)
         WHEN p_candidate.state = 'held' THEN concat_ws(': ', format('member "%s" is held', p_candidate.member), p_candidate.why)
@@ -85,17 +84,17 @@ BEGIN
     SELECT string_agg(format('"%s"', x.member), ', ' ORDER BY x.generation) INTO others FROM reports.candidate x
      WHERE x.scope = p_scope AND x.incarnation = f.incarnation AND x.generation > f.generation AND reports.why_not_ready(x) IS NULL;
     -- Who led, and who enrolled again to stand aside, is in line again after a moment; what is known of it is from before.
-    young := f.established_at > clock_timestamp() - interval '12 seconds';
+    young := f.established_at > clock_timestamp() - reports.candidate_silence();
     hint := CASE WHEN others IS NOT NULL THEN 'Ready are ' || others || '.'
                  WHEN young THEN format('Member "%s" leads only since %s s, and a replica that led or has just started is ready some seconds later: ask again.',
                                         f.member, round(extract(epoch FROM clock_timestamp() - f.established_at), 1))
-                 WHEN EXISTS (SELECT FROM reports.candidate x WHERE x.scope = p_scope AND x.member <> f.member AND x.seen_at > clock_timestamp() - interval '12 seconds')
+                 WHEN EXISTS (SELECT FROM reports.candidate x WHERE x.scope = p_scope AND x.member <> f.member AND x.seen_at > clock_timestamp() - reports.candidate_silence())
                  THEN 'No other candidate of the scope is ready, though some live: reportctl leaders, and their logs, say what keeps them.'
                  ELSE 'No other candidate of the scope is ready: start another report-scheduler.' END;
     -- Next in line is the first that gives signs of life: a row of one that is gone stays for a day.
     SELECT * INTO c FROM reports.candidate x
      WHERE x.scope = p_scope AND CASE WHEN p_member IS NULL THEN x.incarnation = f.incarnation AND x.generation > f.generation ELSE x.member = p_member END
-     ORDER BY x.seen_at < clock_timestamp() - interval '12 seconds', x.generation LIMIT 1;
+     ORDER BY x.seen_at < clock_timestamp() - reports.candidate_silence(), x.generation LIMIT 1;
     IF NOT FOUND THEN
         fault := CASE WHEN p_member IS NULL THEN format('scope "%s" has no other candidate%s', p_scope, CASE WHEN young THEN ' that is ready yet' END)
                       WHEN EXISTS (SELECT FROM reports.candidate x WHERE x.member = p_member) THEN format('member "%s" is no candidate of scope "%s"', p_member, p_scope)

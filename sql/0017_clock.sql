@@ -172,7 +172,7 @@ BEGIN
             lifted := reports.lift_clock_hold(mine);
         END IF;
     END IF;
-    hold := (SELECT h.id FROM reports.hold h WHERE h.cause = 'clock_hold' AND h.lifted_at IS NULL ORDER BY h.id LIMIT 1);
+    hold := (SELECT h.id FROM reports.v_hold h WHERE h.cause = 'clock_hold' ORDER BY h.id LIMIT 1);
 END
 $$;
 COMMENT ON FUNCTION reports.note_clock(text, text, timestamptz, bigint, bigint, bigint, boolean) IS 'A replica brings a sample of this server''s clock. noted; stale (not taken: it is not of now, or the last one is a second old); what came of a step it testifies: waits, raised, known, own. hold: the clock hold that stands; lifted: one was lifted by this.';

@@ -2,7 +2,7 @@
 -- the instant is computed by a replica from its own tzdata. Each computed instant carries the tzdata version and the
 -- digest of the zone's file that it came from.
 --
--- Which data count. Versions are compared as text: 2025b < 2026a < 2026f. Other data than the leader's give way to
+-- Which data count. Versions are compared by tzdata_is_newer (0004_work.sql). Other data than the leader's give way to
 -- the leader's, unless they are newer: what newer data computed is never overwritten by older ones. Such a firing is
 -- planned when and as it stands; what a leader with older data computes behind it carries that leader's version, and
 -- is computed again by the next leader with newer data. Data of one version with different digests (a zone edited
@@ -62,8 +62,8 @@ BEGIN
       FROM unnest(p_zone, p_digest, p_settled) AS g (zone, digest, settled) ORDER BY g.zone
     ON CONFLICT (scope, time_zone) DO UPDATE
        SET tzdata = excluded.tzdata, digest = excluded.digest, settled = excluded.settled,
-           newest_digest = CASE WHEN excluded.tzdata >= s.newest_tzdata COLLATE "C" THEN excluded.digest ELSE s.newest_digest END,
-           newest_tzdata = greatest(excluded.tzdata COLLATE "C", s.newest_tzdata COLLATE "C"),
+           newest_digest = CASE WHEN reports.tzdata_is_newer(s.newest_tzdata, excluded.tzdata) THEN s.newest_digest ELSE excluded.digest END,
+           newest_tzdata = CASE WHEN reports.tzdata_is_newer(s.newest_tzdata, excluded.tzdata) THEN s.newest_tzdata ELSE excluded.tzdata END,
            changed_at = CASE WHEN s.digest <> excluded.digest THEN clock_timestamp() ELSE s.changed_at END;
     RETURN 'ok';
 END
@@ -91,7 +91,7 @@ BEGIN
         SELECT g.* FROM given g
          CROSS JOIN LATERAL (SELECT FROM reports.schedule_progress q
                               WHERE q.schedule = g.schedule AND q.scope = p_scope AND q.step = g.step AND q.next_fire_at IS NOT NULL
-                                AND NOT (q.tzdata > p_tzdata COLLATE "C" AND q.zone_digest <> g.zone_digest)
+                                AND NOT (q.zone_digest <> g.zone_digest AND reports.tzdata_is_newer(q.tzdata, p_tzdata))
                                 FOR UPDATE SKIP LOCKED) p
     ), done AS (
         UPDATE reports.schedule_progress p
@@ -120,7 +120,7 @@ COMMENT ON VIEW reports.v_zone IS 'Schedules with a next firing by time zone and
 
 CREATE VIEW reports.v_zone_state AS
 SELECT s.scope, s.time_zone, s.tzdata, s.digest, s.settled, s.newest_tzdata, s.newest_digest, s.changed_at,
-       s.newest_tzdata > s.tzdata COLLATE "C" AND s.newest_digest <> s.digest AS outdated
+       reports.tzdata_is_newer(s.newest_tzdata, s.tzdata) AND s.newest_digest <> s.digest AS outdated
   FROM reports.zone_state s;
 COMMENT ON VIEW reports.v_zone_state IS 'By which time zone data the leader of each scope computes.';
 COMMENT ON COLUMN reports.v_zone_state.outdated IS 'The leader''s data are older than those of a replica that led before.';

@@ -447,6 +447,8 @@ WITH finding (calendar, verdict, finding, detail, remedy) AS (
                                            WHERE w.calendar = d.calendar AND w.from_date <= d.day
                                            ORDER BY w.from_date DESC LIMIT 1), c.weekend_days) AS days) w
      WHERE (extract(isodow FROM d.day)::integer = ANY (w.days)) = (d.kind = 'holiday')
+       -- A file lists a holiday of each year, and some years it is on a weekend.
+       AND (d.override OR d.kind = 'working')
        -- A working day that overrules an imported holiday does change something.
        AND NOT EXISTS (SELECT FROM reports.calendar_day i
                         WHERE d.override AND i.calendar = d.calendar AND i.day = d.day AND NOT i.override AND i.kind <> d.kind)

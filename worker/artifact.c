@@ -24,7 +24,7 @@ struct artifact {
     int fd;
     int64_t size;
     struct digest *digest;
-    bool published;
+    bool completed;
 };
 
 static enum status refused(const struct artifact_store *store, const char *what, struct error *err)
@@ -153,8 +153,8 @@ static void record_fill(const struct artifact *a, const char *name, const char *
     r->size_bytes = a->size;
 }
 
-enum status artifact_publish(struct artifact *a, const char *ending,
-                             struct artifact_record *ret_record, struct error *err)
+enum status artifact_complete(struct artifact *a, const char *ending,
+                              struct artifact_record *ret_record, struct error *err)
 {
     char name[ARTIFACT_NAME_MAX];
     struct artifact_record record = {0};
@@ -171,14 +171,14 @@ enum status artifact_publish(struct artifact *a, const char *ending,
     if (renameat(a->directory_fd, a->temporary, a->directory_fd, name) != 0) {
         return refused(a->store, "give the file its name", err);
     }
-    a->published = true;
+    a->completed = true;
     CRASH_POINT("artifact_rename.after");
     if (fsync(a->directory_fd) != 0) {
         enum status s = refused(a->store, "write the directory through", err);
         (void)unlinkat(a->directory_fd, name, 0);
         return s;
     }
-    CRASH_POINT("artifact.published");
+    CRASH_POINT("artifact.completed");
     artifact_health_works(a->store);
     *ret_record = record;
     return STATUS_OK;
@@ -190,7 +190,7 @@ void artifact_abort(struct artifact *a)
         return;
     }
     if (a->fd >= 0) {
-        if (!a->published) {
+        if (!a->completed) {
             (void)unlinkat(a->directory_fd, a->temporary, 0);
         }
         (void)close(a->fd);

@@ -32,7 +32,7 @@ struct artifact_record {
 struct artifact;
 
 /* Make the directories and the temporary file. `store` is borrowed until the end.
- * Owns: *ret_artifact, ended by artifact_abort, also after artifact_publish.
+ * Owns: *ret_artifact, ended by artifact_abort, also after artifact_complete.
  * Returns: OK; AGAIN (the file system refuses, the text says what and where; trying later can
  * help: disk full, permissions, a mount that is away); FATAL (memory). */
 MUST_USE enum status artifact_create(const struct artifact_store *store, const char *installation,
@@ -43,17 +43,18 @@ MUST_USE enum status artifact_create(const struct artifact_store *store, const c
 MUST_USE enum status artifact_write(struct artifact *a, const void *data, size_t size,
                                     struct error *err);
 
-/* Write through, rename, write the directories through. `ending` is the file name's ending and
+/* Write through, rename, write the directories through. The file is whole and has its name; people
+ * see it when the outcome row is recorded, not before (I7). `ending` is the file name's ending and
  * decides the media type. Returns: OK; AGAIN. */
-MUST_USE enum status artifact_publish(struct artifact *a, const char *ending,
-                                      struct artifact_record *ret_record, struct error *err);
+MUST_USE enum status artifact_complete(struct artifact *a, const char *ending,
+                                       struct artifact_record *ret_record, struct error *err);
 
 int64_t artifact_size(const struct artifact *a);
 
-/* Free; a file that was not published is removed. NULL is fine. */
+/* Free; a file that was not completed is removed. NULL is fine. */
 void artifact_abort(struct artifact *a);
 
-/* Remove a published file whose outcome was refused. A failure leaves it to the sweep. */
+/* Remove a complete file whose outcome was refused. A failure leaves it to the sweep. */
 void artifact_remove(const struct artifact_store *store, const char *path);
 
 /* "text/csv; charset=utf-8" and the like; "application/octet-stream" for an unknown ending. */

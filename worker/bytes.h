@@ -1,5 +1,5 @@
 /* A byte buffer that grows up to a bound. A failure sticks, so that a row can be built without
- * looking after every field. */
+ * looking after every field. Thread: owner. Blocks: never. */
 #ifndef RS_BYTES_H
 #define RS_BYTES_H
 

@@ -11,7 +11,7 @@
 #include "source.h"
 #include "status.h"
 
-/* A name that appears twice would be lost in an object: INVALID, and the text names it. */
+/* A name that appears twice would be lost in an object. Returns: OK; INVALID: the text names it. */
 MUST_USE enum status json_columns_check(const struct source_column *columns, size_t count,
                                         struct error *err);
 

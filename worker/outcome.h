@@ -1,4 +1,4 @@
-/* What an attempt came to, as it is reported. A value. */
+/* What an attempt came to, as it is reported. A value; any thread. */
 #ifndef RS_OUTCOME_H
 #define RS_OUTCOME_H
 

@@ -3,7 +3,8 @@
  * `report-worker --release-claims` runs after the daemon was killed (systemd's ExecStopPost=, or
  * any supervisor): it proves by the life file that the process and all programs it started are
  * gone, and returns its jobs, so that another worker has them within milliseconds. The lapse of
- * claims stays the path that must always work: every failure here costs time only. */
+ * claims stays the path that must always work: every failure here costs time only. Thread: of a
+ * process that does nothing else. */
 #ifndef RS_RELEASE_CLAIMS_H
 #define RS_RELEASE_CLAIMS_H
 

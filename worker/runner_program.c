@@ -188,12 +188,12 @@ static void exit_code_set(struct outcome *o, const struct program_end *end)
     o->exit_code = end->kind == PROGRAM_SIGNALLED ? 128 + end->code : end->code;
 }
 
-static void publish(struct run *x)
+static void complete(struct run *x)
 {
     struct outcome *o = &x->r->claim->outcome;
     struct artifact_record record;
     struct error err;
-    if (artifact_publish(x->artifact, x->r->claim->job->format, &record, &err) != STATUS_OK) {
+    if (artifact_complete(x->artifact, x->r->claim->job->format, &record, &err) != STATUS_OK) {
         outcome_fail(o, OUTCOME_FAILED, true, err.text);
         return;
     }
@@ -217,7 +217,7 @@ static void conclude(struct run *x, const struct program_end *end)
     } else if (end->deadline) {
         outcome_fail(o, OUTCOME_FAILED, true, RUNNER_EXPIRED); /* before the guard had looked */
     } else if (end->kind == PROGRAM_EXITED && end->code == 0) {
-        publish(x);
+        complete(x);
     } else {
         end_describe(end, text, sizeof text);
         outcome_fail(o, OUTCOME_FAILED, true, text);

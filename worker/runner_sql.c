@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "csv.h"
+#include "csv_rows.h"
 #include "json_rows.h"
 #include "runner.h"
 
@@ -161,7 +161,7 @@ static void rows_run(struct rows *rows, const struct artifact_store *store)
         s = rows_copy(rows, &err);
     }
     if (s == STATUS_OK && !runner_is_stopped(r)) {
-        s = artifact_publish(rows->artifact, r->claim->job->format, &record, &err);
+        s = artifact_complete(rows->artifact, r->claim->job->format, &record, &err);
         if (s == STATUS_OK) {
             r->claim->outcome = (struct outcome){.kind = OUTCOME_SUCCEEDED,
                                                  .has_artifact = true,

@@ -2,8 +2,9 @@
  * what became of files. Each call is one statement on a connection of store.h, with its deadline.
  * Thread: the connection's owner. Blocks: until the deadline.
  *
- * Every one can answer, besides what it names: AGAIN (transient), TIMEOUT (effect unknown), INVALID
- * with err->code "RS005" (STORE_ENDED): this worker incarnation has ended, register a new one. */
+ * Returns, each: OK; and besides what it names: AGAIN (transient), TIMEOUT (effect unknown),
+ * INVALID with err->code "RS005" (STORE_ENDED): this worker incarnation has ended, register a new
+ * one. */
 #ifndef RS_STORE_CLAIM_H
 #define RS_STORE_CLAIM_H
 

@@ -134,19 +134,7 @@ enum status store_record_outcomes(struct store *store, const struct outcome_repo
 enum status store_unreferenced(struct store *store, struct artifact_file *files, size_t count,
                                instant deadline, struct error *err)
 {
-    /* A token is closed when its job has moved on from it; attempts may have been forgotten by
-     * retention. An artifact that retention forgot leaves its file to this. */
-    static const char sql[] =
-        "SELECT EXISTS (SELECT FROM reports.job j WHERE j.id = g.id"
-        " AND j.attempt_token IS DISTINCT FROM g.token)"
-        " AND NOT EXISTS (SELECT FROM reports.artifact f WHERE f.job_id = g.id AND f.path = g.path)"
-        /* A copy removes no files of its original, and what a rewound database has forgotten stays
-         * until somebody has looked. */
-        " AND NOT EXISTS (SELECT FROM reports.v_moved_scope)"
-        " AND NOT EXISTS (SELECT FROM reports.hold h WHERE h.lifted_at IS NULL"
-        " AND h.cause = 'database_rewound')"
-        " FROM unnest($1::uuid[], $2::uuid[], $3::text[]) WITH ORDINALITY AS g (id, token, path, n)"
-        " ORDER BY g.n";
+    static const char sql[] = "SELECT reports.unreferenced_files($1, $2, $3)";
     struct store_pg_array arrays[3] = {{0}};
     PGresult *r = NULL;
     for (int a = 0; a < 3; a++) {

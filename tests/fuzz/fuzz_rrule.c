@@ -49,7 +49,8 @@ static void nominal_check(const struct rrule *r)
         MUST_HOLD(rrule_nominal_count(&counting, &t, &last) == 1);
         from = n + 1;
     }
-    MUST_HOLD(from != r->start.s); /* it should have been refused: never fires */
+    /* It should have been refused: it never fires. Unless RDATE names times. */
+    MUST_HOLD(from != r->start.s || r->rdate_count > 0);
 }
 
 static void firings_check(const struct rrule *r, const struct zone *z)

@@ -38,10 +38,10 @@ void leader_prepare(struct leader *l)
     struct planning_options options = {.scope = "main",
                                        .lease = &l->lease,
                                        .tz_directory = l->tz_directory,
-                                       .tz_poll_ms = l->tz_poll_ms,
+                                       .tz_poll_ms = l->tz_poll_ms > 0 ? l->tz_poll_ms : 60000,
                                        .statement_ms = l->statement_ms > 0 ? l->statement_ms : 5000,
                                        .batch_schedules = 1000,
-                                       .look_ms = l->look_ms};
+                                       .look_ms = l->look_ms > 0 ? l->look_ms : PLANNING_LOOK_MS};
     fixture_lease(&l->lease, 60000);
     planning_free(l->planning); /* of an earlier leader_prepare, if any */
     l->planning = planning_new(&options);
@@ -104,6 +104,17 @@ void fixture_schedule(const char *name, const char *kind, const char *rule, cons
     (void)fixture_sql("UPDATE reports.schedule_version SET effective_from = clock_timestamp() - "
                       "interval '%s' WHERE schedule = '%s'",
                       age, name);
+}
+
+const char *fixture_daily(void)
+{
+    static char rule[32];
+    if (rule[0] == '\0') {
+        (void)snprintf(rule, sizeof rule, "%s",
+                       fixture_sql("SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC' + interval "
+                                   "'12 hours', 'FMMI FMHH24 \"* * *\"')"));
+    }
+    return rule;
 }
 
 const char *fixture_problem(const char *name)

@@ -10,9 +10,9 @@ struct leader {
     struct store *store;
     struct authority authority;
     struct lease lease;
-    int64_t look_ms;          /* as planning_options; set it before leader_prepare */
+    int64_t look_ms;          /* as planning_options; set it before leader_prepare; 0: as usual */
     const char *tz_directory; /* the same */
-    int64_t tz_poll_ms;       /* the same */
+    int64_t tz_poll_ms;       /* the same; 0: a minute */
     int64_t statement_ms;     /* the same; 0: 5 s */
 };
 
@@ -42,6 +42,11 @@ bool leader_step_until(struct leader *l, const char *sql, const char *want, int6
  * columns as in UPDATE ... SET, or NULL; they must change something. */
 void fixture_schedule(const char *name, const char *kind, const char *rule, const char *age,
                       const char *more);
+
+/* A cron text that fires once a day, some twelve hours from now: how many firings lie within "3
+ * days" does not depend on the time of day at which a test runs, and none is so young that it is
+ * live. Valid to the end of the program. */
+const char *fixture_daily(void);
 
 /* "" for none. Valid until the next query. */
 const char *fixture_problem(const char *name);

@@ -49,6 +49,7 @@ void replica_start(struct replica *r, const char *name, const struct places *p)
                                           .establish_ms = 10000,
                                           .unhealthy_ms = or_usual(p->unhealthy_ms, 15000),
                                           .drain_ms = 200,
+                                          .tz_poll_ms = 60000,
                                           .batch_schedules = 1000,
                                           .brokers = test_environment("RS_KAFKA"),
                                           .topic = "rs-test-scope",

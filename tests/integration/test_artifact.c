@@ -100,7 +100,7 @@ static void publish(const struct job *j, const char *text, struct artifact_recor
 {
     struct artifact *a = create(&files, j);
     assert_int_equal(artifact_write(a, text, strlen(text), NULL), STATUS_OK);
-    assert_int_equal(artifact_publish(a, "csv", record, NULL), STATUS_OK);
+    assert_int_equal(artifact_complete(a, "csv", record, NULL), STATUS_OK);
     artifact_abort(a);
 }
 

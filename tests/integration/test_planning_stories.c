@@ -96,8 +96,12 @@ static void lead_for_a_moment(void)
 {
     struct leader l = leader_make();
     struct error err = {.text = ""};
-    struct planning_options options = {
-        .scope = "main", .lease = &l.lease, .statement_ms = 5000, .batch_schedules = 1000};
+    struct planning_options options = {.scope = "main",
+                                       .lease = &l.lease,
+                                       .tz_poll_ms = 60000,
+                                       .statement_ms = 5000,
+                                       .batch_schedules = 1000,
+                                       .look_ms = PLANNING_LOOK_MS};
     l.planning = planning_new(&options);
     assert_non_null(l.planning);
     fixture_lease(&l.lease, random_in(1, 25));

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "csv.h"
+#include "csv_rows.h"
 #include "fixture_database.h"
 #include "json_rows.h"
 #include "source.h"

@@ -113,8 +113,9 @@ INSERT INTO reports.calendar (name, combine) VALUES ('empty', 'union');
 INSERT INTO reports.calendar (name, valid_from, valid_through) VALUES ('days', '2030-01-01', '2040-12-31');
 INSERT INTO reports.calendar_weekend VALUES ('days', '2031-01-01', '{5,6}');
 INSERT INTO reports.calendar_day (calendar, day, kind, override) VALUES
-    ('days', '2030-01-05', 'holiday', false),  -- Saturday
-    ('days', '2031-01-03', 'holiday', false),  -- Friday, weekend by then
+    ('days', '2030-01-05', 'holiday', true),  -- Saturday
+    ('days', '2030-01-12', 'holiday', false),  -- Saturday too, and of a file
+    ('days', '2031-01-03', 'holiday', true),  -- Friday, weekend by then
     ('days', '2031-01-05', 'holiday', false),  -- Sunday, no weekend any more
     ('days', '2030-01-07', 'working', false),  -- Monday
     ('days', '2030-01-08', 'holiday', false), ('days', '2030-01-08', 'working', true),

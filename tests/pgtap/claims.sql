@@ -8,8 +8,8 @@ SELECT is(pg_temp.refusal($$SELECT reports.worker_register(gen_random_uuid(), 'h
           'RS006 queue "slow" does not exist (Insert it into reports.queue, or correct queues in worker.conf.)', 'a worker of an unknown queue is refused');
 CREATE TEMP TABLE w AS SELECT n, pg_temp.add_worker('{default,fast}') AS id FROM generate_series(1, 5) n;
 CREATE FUNCTION pg_temp.w(p_n integer) RETURNS uuid LANGUAGE sql AS $$ SELECT id FROM w WHERE n = p_n $$;
-SELECT results_eq($$SELECT r.installation = i.id, lease_us, grace_us FROM reports.worker_register(pg_temp.w(1), 'host', 1, '1.0', '{default}', 4) r, reports.installation i$$,
-                  $$VALUES (true, 60000000::bigint, 5000000::bigint)$$, 'registering again is harmless, and tells installation, lease and grace');
+SELECT results_eq($$SELECT r.installation = i.id, lease_us FROM reports.worker_register(pg_temp.w(1), 'host', 1, '1.0', '{default}', 4) r, reports.installation i$$,
+                  $$VALUES (true, 60000000::bigint)$$, 'registering again is harmless, and tells installation and lease');
 SELECT is((SELECT count(*) FROM reports.worker WHERE id = pg_temp.w(1)), 1::bigint, 'and makes no second row');
 SELECT matches(pg_temp.refusal($$SELECT reports.worker_register(gen_random_uuid(), 'h', 1, '1', '{default}', 0)$$), '^23514 ', 'a worker without slots is refused');
 SELECT reports.worker_leave(pg_temp.w(2), 'draining'), reports.worker_leave(pg_temp.w(3), 'stopped'), reports.worker_leave(pg_temp.w(4), 'draining'), reports.worker_leave(pg_temp.w(4), 'stopped');

@@ -143,6 +143,29 @@ SELECT is(pg_temp.with('time_zone', z), format('22023 schedule "s": unknown time
 SELECT is(pg_temp.with('time_zone', z), 'not refused', format('zone %s is known', z))
   FROM unnest('{UTC,Europe/Berlin,America/Argentina/Buenos_Aires,Asia/Kathmandu}'::text[]) z;
 
+SELECT is(pg_temp.with('time_zone', 'europe/berlin'), '22023 schedule "s": unknown time zone ''europe/berlin'' (Write ''Europe/Berlin'': its letters count.)', 'a zone in other letters is refused');
+SELECT is(pg_temp.with('time_zone', 'US/Eastern'), 'not refused', 'an older name of a zone is one');
+SELECT is(current_setting('TimeZone'), (SELECT reset_val FROM pg_settings WHERE name = 'TimeZone'), 'and the session''s own zone stays');
+
+-- Shapes that would otherwise be found by a leader only, and never where there is none.
+SELECT is(pg_temp.rule('cron', t.rule), format('22023 schedule "s": cron %L: %s', t.rule, t.refusal), format('cron rule %L is refused', t.rule))
+  FROM (VALUES ('*/90 * * * *', 'minute "*/90": the step is out of range (Write /1 to /60; every 90 minutes is no cron but kind = ''interval'', rule = ''90 minutes''.)'),
+               ('5 0,1-9/25 * * *', 'hour "1-9/25": the step is out of range (Write /1 to /24; every 25 hours is no cron but kind = ''interval'', rule = ''25 hours''.)'),
+               ('0/99 0 6 * * *', 'second "0/99": the step is out of range (Write /1 to /60; every 99 seconds is no cron but kind = ''interval'', rule = ''99 seconds''.)'),
+               ('*/0 * * * *', 'minute "*/0": the step is out of range (Write /1 to /60.)'), ('0 6 */32 * *', 'day of month "*/32": the step is out of range (Write /1 to /31.)'),
+               ('0 6 * * MON#6', 'day of week "MON#6": a month has no such weekday (Write one weekday and which in the month: 5#1 to 5#5, or 5L for the last.)')) AS t (rule, refusal);
+SELECT is(pg_temp.rule('cron', r), 'not refused', format('cron rule %L passes', r))
+  FROM unnest(ARRAY['*/60 */24 */31 */12 *', '*/60 0 0 1 1 */7 */230', '0 6 * * MON#5,FRI#L', '0 6 * * fri#l']) r;
+SELECT is(pg_temp.rrule(t.rule), '22023 schedule "s": ' || t.refusal, format('rrule %L is refused', t.rule))
+  FROM (VALUES ('RRULE:FREQ=DAILY', '''RRULE:FREQ=DAILY'' has "RRULE:" before the rule (Write only what follows it: FREQ=DAILY)'),
+               ('INTERVAL=2;freq=DAYLY', 'FREQ "DAYLY" is unknown (Write MINUTELY, HOURLY, DAILY, WEEKLY, MONTHLY or YEARLY.)'),
+               ('FREQ=SECONDLY', 'FREQ=SECONDLY is not taken (Write kind = ''interval'' with a rule such as 30 seconds, or FREQ=MINUTELY with BYSECOND.)'),
+               ('FREQ=DAILY;INTERVAL=0', '''FREQ=DAILY;INTERVAL=0'' has no number from 1 on as INTERVAL (Write a number from 1 on: INTERVAL=2 is every second one.)')) AS t (rule, refusal);
+SELECT is(pg_temp.rule('interval', '90'), '22023 schedule "s": interval ''90'': a unit is missing after 90 (Write it: 90 minutes, or 90 seconds, which PostgreSQL takes it for.)', 'a number without a unit is refused');
+SELECT is(pg_temp.rule('interval', r), format('22023 schedule "s": interval %L is not made of whole numbers, each with its unit (Write seconds, minutes, hours, days or weeks in small letters, such as 1 hour 30 minutes.)', r), format('interval %L is refused', r))
+  FROM unnest('{01:30:00,15 m,1.5 hours,15 Minutes,1 hour 30}'::text[]) r;
+SELECT is(pg_temp.rule('interval', r), 'not refused', format('interval %L passes', r)) FROM unnest('{90s,2 h 30min,1 week 1 day,1d 2h 3min 4sec,36 hours}'::text[]) r;
+
 -- Names and references.
 SELECT matches(pg_temp.refusal(format('INSERT INTO reports.schedule (name, scope, report, kind, rule) VALUES (%L, ''tap'', ''nothing'', ''cron'', ''@daily'')', n)),
                '^23514 name .* cannot be one \(A name is 1 to 63 of a-z, 0-9, _ . - and begins with a letter or digit[.:]', format('name %s is refused', to_json(n)))

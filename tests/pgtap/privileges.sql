@@ -15,7 +15,7 @@ SELECT name, '{report_scheduler,report_worker,report_operator,report_author,repo
 -- Written through functions only.
 INSERT INTO relation
 SELECT name, '{report_scheduler,report_worker,report_operator,report_author,report_reader}', '{}'
-  FROM unnest('{installation,schedule_version,schedule_change,ensemble,ensemble_refused,v_moved_scope,v_lease_clock,fence,fence_pulse,leadership_event,fence_rejection,backend,hold,
+  FROM unnest('{installation,schedule_version,schedule_change,ensemble,ensemble_refused,v_moved_scope,v_lease_clock,fence,fence_pulse,leadership_event,fence_rejection,backend,hold,v_hold,v_hold_history,
                 schedule_progress,zone_state,occurrence,schedule_gap,job,job_attempt,artifact,delivery,member_clock,outbox,outbox_dead,queue_load,catch_up_release,worker,request,candidate,handoff}'::text[]) name;
 -- The ledger of `reportctl migrate`, where that made the schema.
 INSERT INTO relation
@@ -25,7 +25,7 @@ INSERT INTO relation VALUES ('v_leader', '{report_scheduler,report_operator,repo
 -- For people.
 INSERT INTO relation
 SELECT name, '{report_operator,report_author,report_reader}', '{}'
-  FROM unnest('{v_member_clock,v_zone,v_zone_state,v_hold,v_hold_history,v_fence,v_request,v_queue,v_scope,v_leadership_event,v_fence_rejection,v_schedule,v_schedule_version,v_gap,v_occurrence,v_job,v_attempt,
+  FROM unnest('{v_member_clock,v_zone,v_zone_state,v_fence,v_request,v_queue,v_scope,v_leadership_event,v_fence_rejection,v_schedule,v_schedule_version,v_gap,v_occurrence,v_job,v_attempt,
                 v_artifact,v_job_state,v_last_hour,v_worker,v_outbox,v_outbox_dead,v_outbox_load,v_unserved_scope,v_problem,backfill_firing,catch_up_discard,v_catch_up,v_catch_up_scope,v_catch_up_queue,v_catch_up_discard,v_calendar,v_calendar_day,v_calendar_finding,calendar_behind,fiscal_behind,circuit_outcome,circuit_event,v_circuit_event}'::text[]) name;
 SELECT set_eq($$SELECT relname::text FROM pg_class WHERE relnamespace = 'reports'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'f')$$,
               'SELECT name FROM relation', 'every table and view is listed here');
@@ -76,20 +76,20 @@ SELECT ok(NOT pg_temp.permitted(name, 'CREATE TABLE reports.x ()'), format('%s m
 
 CREATE TEMP TABLE function (name text PRIMARY KEY, callers text[] NOT NULL);
 INSERT INTO function SELECT name, '{report_scheduler}'
-  FROM unnest('{ensemble_meet,root_refused,prove_regressed,note_clock,zones_in_use,of_zone,note_zones,rezone,prune,establish,terminate_backends,register_backend,activated,release,note_leadership,fence_read,due,progress_of,versions_of,keys_taken,next_due,changes,take_in,
+  FROM unnest('{ensemble_meet,root_refused,prove_regressed,note_clock,zones_in_use,of_zone,note_zones,rezone,prune,establish,terminate_backends,register_backend,activated,release,note_leadership,fence_read,authority_check,due,progress_of,versions_of,keys_taken,next_due,changes,take_in,
                 plan_batch,mark_problem,resume_paused,tend,outbox_ack,outbox_bury,outbox_trim,pending_requests,answer_request,refuse_request,follow,rehearse,scope_figures,problem_list}'::text[]) name;
 INSERT INTO function SELECT name, '{report_worker}'
-  FROM unnest('{worker_register,worker_leave,claims_of,claim_ids,claim_ready,heartbeat,record_outcomes,release_claims,claim_deliveries,delivery_sending,delivery_outcome}'::text[]) name;
+  FROM unnest('{worker_register,worker_leave,unreferenced_files,claims_of,claim_ids,claim_ready,heartbeat,record_outcomes,release_claims,claim_deliveries,delivery_sending,delivery_outcome}'::text[]) name;
 INSERT INTO function SELECT name, '{report_operator}' FROM unnest('{raise_hold,lift_hold,rebase,rebase_target}'::text[]) name;
 INSERT INTO function VALUES ('ask', '{report_operator,report_scheduler}'), ('ask_backfill', '{report_operator,report_scheduler}'), ('calendar_import', '{report_author}'), ('calendar_parts', '{report_scheduler,report_operator,report_author,report_reader}'), ('fiscal_periods', '{report_scheduler,report_operator,report_author,report_reader}');
 -- What CHECKs call: they belong to whoever writes the row, and only raise.
 INSERT INTO function SELECT name, '{report_scheduler,report_worker,report_operator,report_author,report_reader}' FROM unnest('{refuse,refuse_value,refuse_name}'::text[]) name;
-INSERT INTO function SELECT name, '{report_operator,report_author,report_reader}' FROM unnest('{job_id_floor,offset_text,instant_text,time_of_job,fence_audit,verify_page,verify_ledger,verify_keys,verify_strays,verify_jobs,verify_orphans,verify_any,why_chain,why_around,calendar_users,calendars_ending,handoff_progress,missed_waiting}'::text[]) name;
+INSERT INTO function SELECT name, '{report_operator,report_author,report_reader}' FROM unnest('{job_id_floor,offset_text,instant_text,time_of_job,candidate_silence,tzdata_is_newer,fence_audit,verify_page,verify_ledger,verify_keys,verify_strays,verify_jobs,verify_orphans,verify_any,why_chain,why_around,calendar_users,calendars_ending,handoff_progress,missed_waiting}'::text[]) name;
 -- Parts of the others, and triggers.
 INSERT INTO function SELECT name, '{}'
-  FROM unnest('{business_day_before,fiscal_periods_begin,check_business_date,key_form_of_periods,business_about,period_of_key,check_fiscal_periods,renew_schedule,fiscal_catch_up,period_key_fault,is_business_day,manual_about,keep_used_period,business_date_parse,key_floor,key_reach,check_report,check_rule,check_rule_columns,check_dates,replace_announced,version_before_announced,append_pause,check_paused_until,append_version,check_cron_numbers,check_repeat,check_schedule,check_parameters,check_report_parameters,check_references,keep_used,calendar_touch,check_calendar,keep_used_calendar,calendar_changed,calendar_follow,calendar_catch_up,tell_calendar,check_calendar_row,check_calendar_part,calendar_rows_changed,record_version,make_fence,keep_scope,keep_fence,scope_lock_key,fence_holds,is_held,timeline,job_not_known,raise_guard,clock_step,clock_words,judge_step,raise_clock_hold,clock_is_confirmed,lift_clock_hold,note_server,holders_of,
-                register_self,beat,retry_delay,make_deliveries,reap_deliveries,release_deliveries,state_when_unknown,prune_of_jobs,prune_head,progress_taken,prune_requests,prune_workers,
-                prune_dead_messages,claim,claimed_jobs,claimable_worker,held_scopes,held_queues,date_of_key,check_key,
+  FROM unnest('{business_day_before,fiscal_periods_begin,check_business_date,key_form_of_periods,business_about,period_of_key,check_fiscal_periods,renew_schedule,fiscal_catch_up,period_key_fault,is_business_day,manual_about,keep_used_period,business_date_parse,key_floor,key_reach,check_report,check_rule,check_rule_columns,check_dates,replace_announced,version_before_announced,append_pause,check_paused_until,append_version,check_cron_numbers,check_cron_steps,check_recurrence,zone_as_listed,check_repeat,check_schedule,check_parameters,check_report_parameters,check_references,keep_used,calendar_touch,check_calendar,keep_used_calendar,calendar_changed,calendar_follow,calendar_catch_up,tell_calendar,check_calendar_row,check_calendar_part,calendar_rows_changed,record_version,make_fence,keep_scope,keep_fence,scope_lock_key,fence_holds,is_held,timeline,job_not_known,raise_guard,clock_step,clock_words,judge_step,raise_clock_hold,clock_is_confirmed,lift_clock_hold,note_server,holders_of,
+                register_self,beat,retry_delay,attempts_used_up,state_when_lost,make_deliveries,reap_deliveries,release_deliveries,state_when_unknown,prune_of_jobs,prune_head,progress_taken,prune_requests,prune_workers,
+                prune_dead_messages,claim,claimed_jobs,claimable_worker,claims_are_held,scopes_not_to_claim,queues_not_to_claim,date_of_key,check_key,
                 has_active_job,open_jobs,may_replace,replace_jobs,jobs_to_adopt,adopt_blocked,adopt_overlap,give_turns,fill_room,release_waiting,count_queues,key_to_come,key_fault,interval_keys,local_keys,local_instants,time_of_day,only_value,clock_fields,clock_goes_back,find_job,check_request,check_until,note_outcome,settle_circuit,settle_circuits,note_probes,carry_out_breaker_close,
                 carry_out_trigger,carry_out_pause,carry_out_cancel,carry_out_held,carry_out_retry,request_before,why_expired,handoff_patience,why_not_ready,led_until,find_successor,check_handoff,close_handoff,carry_out_handoff,
                 backfill_to_cancel,check_backfill,cancel_backfill,carry_out_backfill,is_backfilled,prune_backfills,job_id_make,catch_up_used,catch_up_forget,discard_meant,check_discard,carry_out_discard}'::text[]) name;

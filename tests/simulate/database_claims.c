@@ -104,7 +104,7 @@ bool claimable_worker(const char *id, bool *ret_may)
     return true;
 }
 
-static bool scope_is_held(int scope) /* held_scopes() */
+static bool scope_is_held(int scope) /* scopes_not_to_claim() */
 {
     if (is_moved(scope)) {
         return true;

@@ -46,6 +46,7 @@ static void scheduler_fill(int node)
     s->database_unhealthy_ms = 6000;
     s->establish_ms = 5000;
     s->planner_batch = 1000;
+    s->tz_poll_ms = 60000;
     s->relay_window = 1000;
     s->drain_ms = 2000;
     s->stop_ms = 10000;

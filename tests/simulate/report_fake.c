@@ -189,8 +189,8 @@ enum status artifact_write(struct artifact *a, const void *data, size_t size, st
     return STATUS_OK;
 }
 
-enum status artifact_publish(struct artifact *a, const char *ending,
-                             struct artifact_record *ret_record, struct error *err)
+enum status artifact_complete(struct artifact *a, const char *ending,
+                              struct artifact_record *ret_record, struct error *err)
 {
     (void)err;
     (void)fiber_wait(kernel_now() + chance_in(kernel_chance(), 200, 5000) * KERNEL_US);

@@ -88,6 +88,12 @@ bool store_blames_a_row(const struct error *err)
            strncmp(err->code, "P0", 2) == 0;
 }
 
+bool store_is_a_wait(const struct error *err)
+{
+    return strcmp(err->code, "57014") == 0 || strcmp(err->code, "55P03") == 0 ||
+           strcmp(err->code, "40001") == 0 || strcmp(err->code, "40P01") == 0;
+}
+
 static void listen_execute(struct request *q, struct transaction *t)
 {
     (void)t;

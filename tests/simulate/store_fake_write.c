@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "retention.h"
 #include "store_fake.h"
 #include "store_plan.h"
+#include "store_retention.h"
 #include "world.h"
 
 static enum status status_of(enum call_verdict verdict, enum status error)
@@ -302,13 +302,13 @@ enum status store_pending_requests(const struct store_call *call, size_t limit,
 }
 
 enum status store_answer_request(const struct store_call *call, const char *request,
-                                 const char *job_id, struct request_answer *ret_answer,
+                                 const char *job_id, struct request_verdict *ret_verdict,
                                  struct error *err)
 {
     (void)call;
     (void)request;
     (void)job_id;
-    (void)ret_answer;
+    (void)ret_verdict;
     return error_set(err, STATUS_INVALID, "nobody has asked anything");
 }
 

@@ -78,7 +78,7 @@ def test_file_of_ones_own_is_read_and_its_faults_are_named(tmp_path):
 
 def test_calendar_is_imported_shown_replaced_and_keeps_what_somebody_entered(ctl, tmp_path):
     assert ctl.ok("calendar", "list").startswith("There is no calendar; reportctl calendar import nyse")
-    assert ctl.json("calendar", "import", "nyse", "--dry-run")["result"] == "would be created"
+    assert ctl.json("calendar", "import", "nyse", "--dry-run")["import"]["result"] == "would be created"
     assert ctl.json("calendar", "list") == []
     made = ctl.json("calendar", "import", "nyse")
     assert (made["result"], made["valid_through"]) == ("created", "2035-12-31")
@@ -93,9 +93,15 @@ def test_calendar_is_imported_shown_replaced_and_keeps_what_somebody_entered(ctl
     assert "exists; --replace takes" in refusal and "(0 more, 0 fewer, 0 different)" in refusal
     ics = tmp_path / "own.ics"
     ics.write_text(ICS.format(year=2025), encoding="utf-8")
-    dry = ctl.json("calendar", "import", "nyse", ics, "--replace", "--dry-run")
+    told = ctl.json("calendar", "import", "nyse", ics, "--replace", "--dry-run")
+    dry = told["import"]
     assert dry["result"] == "would be replaced" and dry["overrides"] == 1
     assert (dry["added"], dry["changed"], dry["removed"]) == (2, 1, made["added"] - 1)
+    changes = {d["day"]: (d["change"], d["was"], d["kind"]) for d in told["days"]}
+    assert len(changes) == made["added"] + 2 and changes["2025-12-24"] == ("added", None, "holiday")
+    assert changes["2025-12-25"] == ("changed", "holiday", "holiday") and changes["2025-01-09"] == ("removed", "holiday", None)
+    shown = ctl.ok("calendar", "import", "nyse", ics, "--replace", "--dry-run")
+    assert "DAYS ADDED, REMOVED AND CHANGED" in shown and "2025-12-24" in shown
     assert len(ctl.json("calendar", "show", "nyse", "--year", "2025")["days"]) == 12
     ctl.ok("calendar", "import", "nyse", ics, "--replace")
     shown = ctl.json("calendar", "show", "nyse", "--year", "2025")
@@ -113,7 +119,8 @@ def test_file_that_cannot_be_used_changes_nothing_and_names_its_line(ctl, tmp_pa
 
 
 def test_check_tells_what_is_wrong_and_who_uses_it(ctl):
-    assert ctl.ok("calendar", "check") == "Nothing is wrong.\n"
+    ctl.ok("calendar", "import", "de")
+    assert ctl.ok("calendar", "check", "--strict") == "Nothing is wrong.\n"  # a holiday on a weekend is no mistake of its file
     ctl.db.execute("INSERT INTO reports.calendar (name, valid_through) VALUES ('old', current_date - 1), ('soon', current_date + 30)")
     ctl.db.execute("INSERT INTO reports.calendar (name, combine) VALUES ('both', 'union')")
     ctl.db.execute("INSERT INTO reports.calendar_part VALUES ('both', 'old'), ('both', 'soon')")

@@ -52,7 +52,7 @@ class Line:
             SELECT f.member, f.generation FROM reports.fence f WHERE f.scope = 'main' AND f.activated_at IS NOT NULL AND f.released_at IS NULL
              UNION ALL
             SELECT c.member, c.generation FROM reports.candidate c JOIN reports.fence f USING (scope)
-             WHERE c.scope = 'main' AND c.generation > f.generation AND c.seen_at > clock_timestamp() - interval '12 seconds'
+             WHERE c.scope = 'main' AND c.generation > f.generation AND c.seen_at > clock_timestamp() - reports.candidate_silence()
              ORDER BY generation""").fetchall()
         return [member for member, _ in rows]
 
@@ -211,7 +211,7 @@ def test_successor_that_lost_its_database_is_refused_and_the_leader_stays(instal
     # It says nothing any more; as if that had lasted for long.
     installation.wait_until(lambda: load.one("SELECT count(*) FROM reports.candidate WHERE seen_at < clock_timestamp() - interval '6 seconds'") == 1,
                             20, "two is silent")
-    load.db.execute("UPDATE reports.candidate SET seen_at = seen_at - interval '12 seconds'")
+    load.db.execute("UPDATE reports.candidate SET seen_at = seen_at - reports.candidate_silence()")
     installation.reportctl("handoff", "main", "--to", "two", expect=REFUSED)
     # Refused at once: it is not asked for.
     assert load.one("SELECT count(*) FROM reports.request WHERE kind = 'handoff'") == 1

@@ -39,6 +39,7 @@ BROKEN = {
         "1: <zookeeper/zookeeper.h> may be included in"),
     "unknown library": ("headers", "common/a.c", "#include <curl/curl.h>\n",
                         "1: <curl/curl.h> is of an unknown library"),
+    "impure": ("pure", "common/a.h", '/* Adds. Pure. */\n#include "log.h"\n', "2: common/a.h says that it is pure"),
     "banned call": ("calls", "tests/unit/test_a.c", "void f(void)\n{\n    sleep(1);\n}\n",
                     "3: sleep() is banned"),
     "clock": ("calls", "scheduler/a.c", "long f(void)\n{\n    return time (NULL);\n}\n",
@@ -87,6 +88,14 @@ def test_header_that_only_includes_others_is_refused(tmp_path):
     assert status == 1
     assert complaints == ["common/all.h:1: this header only gathers others; include what is needed "
                           "where it is needed"]
+
+
+def test_pure_module_ends_where_another_has_a_header(tmp_path):
+    status, complaints = lint(tmp_path, {
+        "common/a.h": "/* Adds. Pure: no clock. */\nint a(void);\n", "common/a_tail.c": "#include <time.h>\n",
+        "common/a_shell.h": "/* Calls it. */\nint b(void);\n", "common/a_shell.c": "#include <time.h>\n"}, "pure")
+    assert status == 1
+    assert [c.split(";")[0] for c in complaints] == ["common/a_tail.c:1: common/a.h says that it is pure, and time.h is not"]
 
 
 def test_clean_tree_passes_every_rule(tmp_path):

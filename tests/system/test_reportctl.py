@@ -470,6 +470,9 @@ def test_next_with_cron_needs_no_database(ctl):
              "2026-03-28T02:00:00Z", "--count", "2")
     nowhere = "host=127.0.0.1 port=1"
     assert ctl.ok(*words, database=nowhere) == "2026-03-29T03:00:00+02:00\n2026-03-30T02:30:00+02:00\n"
+    asked = datetime.datetime.now(datetime.timezone.utc)
+    at = datetime.datetime.fromisoformat(ctl.ok("next", "--cron", "0 0 1 1 *", "--time-zone", "UTC").strip())
+    assert asked < at <= asked + datetime.timedelta(days=367), "without --after it begins now"
     assert ctl.run("next", "--cron", "61 * * * *", "--time-zone", "UTC", "--after",
                    "2030-01-01T00:00:00Z", database=nowhere).returncode == 2
     assert "takes a schedule or --cron" in ctl.refused(2, "next", "x", "--cron", "* * * * *",

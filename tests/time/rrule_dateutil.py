@@ -25,6 +25,8 @@ REASONS = [
      lambda r: r["FREQ"] == "WEEKLY" and "BYSETPOS" in r),
     ("the year of a week number with INTERVAL or BYSETPOS: ours is the week's, dateutil's the calendar's",
      lambda r: "BYWEEKNO" in r and ("INTERVAL" in r or "BYSETPOS" in r)),
+    ("the first days of a year in week 52 or 53 of the one before: dateutil counts that one's weeks by the wrong year",
+     lambda r: {"52", "53"} & set(r.get("BYWEEKNO", "").split(","))),
     ("BYDAY with and without numbers: ours takes the days of either, dateutil those of both",
      lambda r: len({item[0].isalpha() for item in r.get("BYDAY", "MO").split(",")}) == 2),
 ]

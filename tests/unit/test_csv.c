@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "csv.h"
+#include "csv_rows.h"
 
 static struct bytes out = {.most = 4096};
 

@@ -360,6 +360,20 @@ static void test_printed_table_names_every_state_and_row(void **state)
     }
 }
 
+static void test_every_state_event_and_reason_has_a_name(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < LIFECYCLE_STATES; i++) {
+        assert_non_null(lifecycle_state_name((enum lifecycle_state)i));
+    }
+    for (size_t i = 0; i < LIFECYCLE_EVENTS; i++) {
+        assert_non_null(lifecycle_event_name((enum lifecycle_event)i));
+    }
+    for (size_t i = 0; i < LIFECYCLE_REASONS; i++) {
+        assert_non_null(lifecycle_reason_name((enum lifecycle_reason)i));
+    }
+}
+
 static void test_the_page_in_docs_is_fresh(void **state)
 {
     (void)state;
@@ -402,6 +416,7 @@ int main(void)
         cmocka_unit_test(test_rank_without_a_node_means_nothing),
         cmocka_unit_test(test_random_walks_keep_the_rules_and_reach_stopped),
         cmocka_unit_test(test_printed_table_names_every_state_and_row),
+        cmocka_unit_test(test_every_state_event_and_reason_has_a_name),
         cmocka_unit_test(test_the_page_in_docs_is_fresh),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 /* Leader work as it is decided, told at log level debug: what a checker apart from this code needs
  * to see that nothing was decided after the lease (invariant I8). Two instants of one clock, so
  * that pauses between the decision and the line do not matter. */
-#ifndef RS_DECISION_H
-#define RS_DECISION_H
+#ifndef RS_DECISION_LOG_H
+#define RS_DECISION_LOG_H
 
 #include "authority.h"
 #include "lease.h"

@@ -1,8 +1,8 @@
 /* One CSV record, RFC 4180 with LF line ends: what psql's \copy ... csv header writes, so that
  * files compare with what people make by hand. NULL is an empty field; an empty text is "". Pure.
  */
-#ifndef RS_CSV_H
-#define RS_CSV_H
+#ifndef RS_CSV_ROWS_H
+#define RS_CSV_ROWS_H
 
 #include <stddef.h>
 

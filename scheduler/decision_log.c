@@ -1,4 +1,4 @@
-#include "decision.h"
+#include "decision_log.h"
 
 #include <inttypes.h>
 

@@ -1,4 +1,4 @@
-#include "csv.h"
+#include "csv_rows.h"
 
 #include <string.h>
 

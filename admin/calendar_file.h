@@ -1,4 +1,5 @@
-/* Finds and reads calendars: a file by its path, a shipped one by its name. Blocks: on reading. */
+/* Finds and reads calendars: a file by its path, a shipped one by its name. Thread: any. Blocks: on
+ * reading. */
 #ifndef RS_CALENDAR_FILE_H
 #define RS_CALENDAR_FILE_H
 
