@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "http_backfill.h"
+#include "http_backfill_json.h"
 #include "http_wish.h"
 #include "inbox.h"
 #include "log.h"

@@ -1,8 +1,8 @@
 /* A backfill that is asked for over HTTP. Which firings lie in its span only the rule says: they
  * are enumerated here, by the code that plans, as reportctl backfill does. Thread: the one of
  * http_requests.c. Blocks: until deadline, and computes for a second at most. */
-#ifndef RS_HTTP_BACKFILL_H
-#define RS_HTTP_BACKFILL_H
+#ifndef RS_HTTP_BACKFILL_JSON_H
+#define RS_HTTP_BACKFILL_JSON_H
 
 #include "http.h"
 #include "store_request.h"

@@ -1,4 +1,4 @@
-#include "http_backfill.h"
+#include "http_backfill_json.h"
 
 #include <jansson.h>
 #include <stdio.h>
