@@ -1,9 +1,11 @@
 /* Which firings a backfill is about: those of a past span of keys, by the version of the schedule
- * that is in force. Pure: reportctl and the HTTP server enumerate by the same code. */
+ * that is in force. reportctl and the HTTP server enumerate by the same code. Thread: any. Blocks:
+ * never; computes for as long as the span is dense. */
 #ifndef RS_BACKFILL_SPAN_H
 #define RS_BACKFILL_SPAN_H
 
 #include "backfill_json.h"
+#include "store_plan.h"
 
 /* Bounds as somebody wrote them: keys, or beginnings of keys. Texts are borrowed. */
 struct backfill_span {
