@@ -442,10 +442,10 @@ const struct command command_table[] = {
         .parameters = {{.name = "reason",
                         .placeholder = "REASON",
                         .kind = PARAMETER_WORD,
-                        .required = true,
                         .help = "why; shown wherever the hold is."},
+                       REASON("the same; one of the two is needed."),
                        SCOPE},
-        .example = "reportctl hold --scope main 'the warehouse is being moved'",
+        .example = "reportctl hold --scope main --reason 'the warehouse is being moved'",
     },
     {
         .words = "holds",

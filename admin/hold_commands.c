@@ -45,13 +45,32 @@ static enum exit_code raise_hold(struct session *s, const char *const values[3],
     return code;
 }
 
+/* As a word or as the option that others have. */
+static enum exit_code reason_read(struct invocation *in, const char **ret_reason)
+{
+    const char *word = command_text(in, "reason");
+    const char *option = command_text(in, "--reason");
+    if (word != NULL && option != NULL) {
+        return command_fail(in, EXIT_USAGE, "hold has two reasons; write it once");
+    }
+    if (word == NULL && option == NULL) {
+        return command_fail(in, EXIT_USAGE, "hold needs REASON or --reason TEXT");
+    }
+    *ret_reason = word != NULL ? word : option;
+    return EXIT_DONE;
+}
+
 enum exit_code hold_command(struct invocation *in)
 {
     struct session s;
     struct table *t = NULL;
     const char *scope = command_text(in, "--scope");
-    const char *values[] = {scope, NULL, command_text(in, "reason")};
-    enum exit_code code = session_open(in, &s);
+    const char *values[] = {scope, NULL, NULL};
+    enum exit_code code = reason_read(in, &values[2]);
+    if (code != EXIT_DONE) {
+        return code;
+    }
+    code = session_open(in, &s);
     if (code == EXIT_DONE) {
         code = scope_name_check(&s, scope);
     }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "http_backfill_json.h"
 #include "http_wish.h"
 #include "inbox.h"
 #include "log.h"
@@ -20,6 +21,7 @@
  * less than HTTP_STEP_MS, unless the database hangs just then. */
 #define CONNECT_MS    3000
 #define STATEMENT_MS  1500
+#define BACKFILL_MS   4000 /* its statements, instead of the second one */
 #define LOCK_MS       250  /* for a row that another session holds: one client waits, not all */
 #define RETRY_MS      1000 /* nobody waits for a database that could not be reached just now */
 #define ANSWER_MS     8000 /* how long a client waits for the leader's answer */
@@ -29,11 +31,10 @@
 #define RETRY_AFTER_S 1
 
 /* As PostgreSQL names them; the functions of sql/ raise them by these names. */
-#define NO_DATA_FOUND         "P0002"
-#define UNIQUE_VIOLATION      "23505" /* the request id was used for something else */
-#define FEATURE_NOT_SUPPORTED "0A000"
-#define NOT_YET               "55000" /* of a firing that is still to come */
-#define LOCK_NOT_AVAILABLE    "55P03"
+#define NO_DATA_FOUND      "P0002"
+#define UNIQUE_VIOLATION   "23505" /* the request id was used for something else */
+#define NOT_YET            "55000" /* of a firing that is still to come */
+#define LOCK_NOT_AVAILABLE "55P03"
 
 struct errand {
     struct http_exchange *exchange; /* NULL: a wake-up */
@@ -68,14 +69,13 @@ struct http_requests {
     instant retry_at;
     bool was_away; /* told in the log already */
     struct errand waiting[REQUEST_WAITING_MAX];
-    struct request_answer answers[REQUEST_WAITING_MAX]; /* room for one look */
+    struct request_standing answers[REQUEST_WAITING_MAX]; /* room for one look */
     size_t waiting_count;
     instant look_at;
     int64_t look_ms;
 };
 
-/* Routes: the HTTP server's thread ---------------------------------------------------------------
- */
+/* Routes: the HTTP server's thread ------------------------------------------------------ */
 
 static void respond_away(struct http_response *response, const char *why)
 {
@@ -106,7 +106,7 @@ enum http_when http_requests_post(void *requests, const struct http_request *req
     struct errand errand = {.exchange = request->exchange, .method = HTTP_POST};
     enum status s = wish_parse(request->body, request->body_size, &errand.wish, &err);
     if (s != STATUS_OK) {
-        http_respond_error(response, s == STATUS_NOT_FOUND ? 501 : 400, "%s", err.text);
+        http_respond_error(response, 400, "%s", err.text);
         return HTTP_NOW;
     }
     errand.until = instant_add_ms(clock_now(), ANSWER_MS);
@@ -126,8 +126,7 @@ enum http_when http_requests_get(void *requests, const struct http_request *requ
     return errand_post(requests, &errand, response);
 }
 
-/* The database -----------------------------------------------------------------------------------
- */
+/* The database -------------------------------------------------------------------------- */
 
 static instant in_ms(int64_t ms)
 {
@@ -170,18 +169,16 @@ static enum status store_have(struct http_requests *r)
     return s;
 }
 
-/* What a failed statement means for the client. SQLSTATEs that the functions of sql/ raise on
- * purpose are about the request; the rest is ours or the server's. */
+/* What a failed statement means. SQLSTATEs that sql/ raises on purpose are about the request. */
 static void respond_failure(struct http_requests *r, struct http_response *response, enum status s,
                             const struct error *err)
 {
     if (s == STATUS_NOT_FOUND || (s == STATUS_INVALID && strcmp(err->code, NO_DATA_FOUND) == 0)) {
         http_respond_error(response, 404, "%s", err->text);
-    } else if (s == STATUS_INVALID &&
-               (strcmp(err->code, UNIQUE_VIOLATION) == 0 || strcmp(err->code, NOT_YET) == 0)) {
+    } else if (s == STATUS_CONFLICT ||
+               (s == STATUS_INVALID &&
+                (strcmp(err->code, UNIQUE_VIOLATION) == 0 || strcmp(err->code, NOT_YET) == 0))) {
         http_respond_error(response, 409, "%s", err->text);
-    } else if (s == STATUS_INVALID && strcmp(err->code, FEATURE_NOT_SUPPORTED) == 0) {
-        http_respond_error(response, 501, "%s", err->text);
     } else if (s == STATUS_INVALID && store_blames_a_row(err)) {
         http_respond_error(response, 400, "%s", err->text);
     } else if (strcmp(err->code, LOCK_NOT_AVAILABLE) == 0) {
@@ -200,8 +197,7 @@ static void respond_failure(struct http_requests *r, struct http_response *respo
     }
 }
 
-/* One errand -------------------------------------------------------------------------------------
- */
+/* One errand ---------------------------------------------------------------------------- */
 
 static bool leads(const struct http_requests *r, const char *scope)
 {
@@ -246,18 +242,23 @@ static bool post_serve(struct http_requests *r, const struct errand *errand,
 {
     struct error err = {.text = ""};
     struct request_place place;
-    struct request_answer so_far;
+    struct request_standing so_far;
     const struct request_wish *w = &errand->wish;
     enum status s = request_locate(r->store, w, in_ms(STATEMENT_MS), &place, &err);
     if (s == STATUS_OK && !leads(r, place.scope)) {
         respond_elsewhere(r, &place, response);
         return true;
     }
-    if (s == STATUS_OK) {
-        s = request_ask(r->store, w, in_ms(STATEMENT_MS), &so_far, &err);
+    if (s == STATUS_OK && w->dry_run) {
+        s = http_backfill_show(r->store, w, in_ms(BACKFILL_MS), response, &err);
+    } else if (s == STATUS_OK) {
+        s = w->has_span ? http_backfill_ask(r->store, w, in_ms(BACKFILL_MS), &so_far, &err)
+                        : request_ask(r->store, w, in_ms(STATEMENT_MS), &so_far, &err);
     }
     if (s != STATUS_OK) {
         respond_failure(r, response, s, &err);
+    }
+    if (s != STATUS_OK || w->dry_run) {
         return true;
     }
     log_event(LOG_LEVEL_INFO, "request taken over HTTP", "request=%s kind=%s subject=%s state=%s",
@@ -276,11 +277,11 @@ static bool get_serve(struct http_requests *r, const struct errand *errand,
     struct error err = {.text = ""};
     struct request_record record;
     enum status s = request_read(r->store, errand->wish.id, in_ms(STATEMENT_MS), &record, &err);
-    if (s == STATUS_OK) {
-        wish_respond_record(response, &record);
-    } else {
+    if (s != STATUS_OK) {
         respond_failure(r, response, s, &err);
+        return true;
     }
+    wish_respond_record(response, &record);
     return true;
 }
 
@@ -300,11 +301,10 @@ static void errand_serve(struct http_requests *r, const struct errand *errand)
     http_answer_later(errand->exchange, &response);
 }
 
-/* Those who wait ---------------------------------------------------------------------------------
- */
+/* Those who wait ------------------------------------------------------------------------ */
 
-static const struct request_answer *answer_of(const struct request_answer *answers, size_t count,
-                                              const char *id)
+static const struct request_standing *answer_of(const struct request_standing *answers,
+                                                size_t count, const char *id)
 {
     for (size_t i = 0; i < count; i++) {
         if (strcasecmp(answers[i].id, id) == 0) {
@@ -315,15 +315,15 @@ static const struct request_answer *answer_of(const struct request_answer *answe
 }
 
 /* Answer and drop those that are settled or have waited long enough. */
-static void waiting_settle(struct http_requests *r, const struct request_answer *answers,
+static void waiting_settle(struct http_requests *r, const struct request_standing *answers,
                            size_t count)
 {
     size_t kept = 0;
     instant now = clock_now();
     for (size_t i = 0; i < r->waiting_count; i++) {
         const struct errand *e = &r->waiting[i];
-        const struct request_answer *a = answer_of(answers, count, e->wish.id);
-        struct request_answer pending = {.state = "pending"};
+        const struct request_standing *a = answer_of(answers, count, e->wish.id);
+        struct request_standing pending = {.state = "pending"};
         if ((a == NULL || strcmp(a->state, "pending") == 0) && instant_before(now, e->until)) {
             r->waiting[kept++] = *e;
             continue;
@@ -374,8 +374,7 @@ static void waiting_end(struct http_requests *r)
     }
 }
 
-/* For the page ------------------------------------------------------------------------------------
- */
+/* For the page -------------------------------------------------------------------------- */
 
 static void leaders_look(struct http_requests *r)
 {
@@ -412,8 +411,7 @@ size_t http_requests_leaders(struct http_requests *requests,
     return count;
 }
 
-/* The thread -------------------------------------------------------------------------------------
- */
+/* The thread ---------------------------------------------------------------------------- */
 
 static void *requests_main(void *argument)
 {

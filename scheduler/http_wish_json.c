@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "civil.h"
+
 static bool is_one_of(const char *word, const char *const *words)
 {
     for (; *words != NULL; words++) {
@@ -37,22 +39,93 @@ static enum status text_take(json_t *object, const char *key, bool must, char *r
 
 static enum status kind_check(const char *kind, struct error *err)
 {
-    static const char *const known[] = {"trigger", "pause",   "resume",        "cancel",
-                                        "retry",   "handoff", "breaker_close", NULL};
-    static const char *const later[] = {"backfill", NULL};
-    if (is_one_of(kind, known)) {
-        return STATUS_OK;
+    static const char *const known[] = {"trigger",  "pause",   "resume",        "cancel",  "retry",
+                                        "backfill", "discard", "breaker_close", "handoff", NULL};
+    return is_one_of(kind, known)
+               ? STATUS_OK
+               : error_set(err, STATUS_INVALID,
+                           "kind: there is no such kind; write trigger, pause, resume, cancel, "
+                           "retry, backfill, discard, breaker_close or handoff");
+}
+
+/* Members that one kind has and others have not: refused there, since they would do nothing. */
+static enum status members_of_kind_check(json_t *object, const char *kind, struct error *err)
+{
+    static const struct {
+        const char *kind, *member;
+    } only[] = {{"pause", "until"},     {"backfill", "from"},   {"backfill", "to"},
+                {"backfill", "cancel"}, {"backfill", "beside"}, {"backfill", "dry_run"}};
+    for (size_t i = 0; i < sizeof only / sizeof only[0]; i++) {
+        if (json_object_get(object, only[i].member) != NULL && strcmp(kind, only[i].kind) != 0) {
+            return error_set(err, STATUS_INVALID, "%s: only a %s has it, and this is a %s",
+                             only[i].member, only[i].kind, kind);
+        }
     }
-    if (is_one_of(kind, later)) {
-        return error_set(err, STATUS_NOT_FOUND,
-                         "kind: \"%s\" is not built yet; trigger, pause, resume, cancel, retry, "
-                         "breaker_close and handoff are",
-                         kind);
+    return STATUS_OK;
+}
+
+static enum status flag_take(json_t *object, const char *key, bool *ret_flag, struct error *err)
+{
+    json_t *value = json_object_get(object, key);
+    if (value != NULL && !json_is_boolean(value)) {
+        return error_set(err, STATUS_INVALID, "%s: must be true or false", key);
     }
-    return error_set(err, STATUS_INVALID,
-                     "kind: there is no such kind; write trigger, pause, resume, cancel, retry, "
-                     "breaker_close or "
-                     "handoff");
+    *ret_flag = json_is_true(value);
+    return STATUS_OK;
+}
+
+static enum status until_take(json_t *object, struct request_wish *w, struct error *err)
+{
+    char text[sizeof w->until + 16]; /* an offset may be written at length */
+    struct error why = {.text = ""};
+    utc_us at;
+    enum status s = text_take(object, "until", false, text, sizeof text, err);
+    if (s != STATUS_OK || text[0] == '\0') {
+        return s;
+    }
+    if (rfc3339_parse(text, &at, &why) != STATUS_OK) {
+        return error_set(err, STATUS_INVALID, "until: %s", why.text);
+    }
+    rfc3339_format_utc(at, w->until);
+    return STATUS_OK;
+}
+
+/* `argument` becomes what reportctl backfill writes there: the bounds, or the earlier request. */
+static enum status backfill_take(json_t *object, struct request_wish *w, struct error *err)
+{
+    char earlier[UUID_TEXT_MAX + 1] = "";
+    enum status s = text_take(object, "from", false, w->from, sizeof w->from, err);
+    if (s == STATUS_OK) {
+        s = text_take(object, "to", false, w->to, sizeof w->to, err);
+    }
+    if (s == STATUS_OK) {
+        s = text_take(object, "cancel", false, earlier, sizeof earlier, err);
+    }
+    if (s == STATUS_OK) {
+        s = flag_take(object, "beside", &w->beside, err);
+    }
+    if (s == STATUS_OK) {
+        s = flag_take(object, "dry_run", &w->dry_run, err);
+    }
+    if (s != STATUS_OK) {
+        return s;
+    }
+    bool cancels = earlier[0] != '\0';
+    bool spans = w->from[0] != '\0' && w->to[0] != '\0';
+    bool bare = w->from[0] == '\0' && w->to[0] == '\0' && !w->beside && !w->dry_run;
+    if (w->has_argument || (cancels ? !bare : !spans)) {
+        return error_set(err, STATUS_INVALID,
+                         "from: a backfill has from and to, and beside and dry_run where they are "
+                         "meant; or cancel, the id of an earlier one, alone; no argument");
+    }
+    if (cancels && !uuid_is_valid(earlier)) {
+        return error_set(err, STATUS_INVALID, "cancel: must be the id of an earlier backfill");
+    }
+    w->has_span = spans;
+    w->has_argument = true;
+    (void)snprintf(w->argument, sizeof w->argument, "%s%s%s", cancels ? earlier : w->from,
+                   cancels ? "" : " to ", w->to);
+    return STATUS_OK;
 }
 
 static enum status timeout_take(json_t *object, int64_t *ret_timeout_s, struct error *err)
@@ -74,7 +147,9 @@ static enum status timeout_take(json_t *object, int64_t *ret_timeout_s, struct e
 
 static enum status members_check(json_t *object, struct error *err)
 {
-    static const char *const members[] = {"id", "kind", "subject", "argument", "timeout_s", NULL};
+    static const char *const members[] = {"id",        "kind",   "subject", "argument",
+                                          "timeout_s", "until",  "from",    "to",
+                                          "cancel",    "beside", "dry_run", NULL};
     const char *key = NULL;
     json_t *value = NULL;
     json_object_foreach(object, key, value)
@@ -82,7 +157,8 @@ static enum status members_check(json_t *object, struct error *err)
         if (!is_one_of(key, members)) {
             return error_set(err, STATUS_INVALID,
                              "there is a member that is not known; write id, kind, subject, "
-                             "argument and timeout_s only");
+                             "argument and timeout_s, for a pause until, for a backfill from, to, "
+                             "cancel, beside and dry_run");
         }
     }
     return STATUS_OK;
@@ -111,6 +187,15 @@ static enum status wish_take(json_t *object, struct request_wish *w, struct erro
     if (s == STATUS_OK) {
         s = text_take(object, "argument", false, w->argument, sizeof w->argument, err);
         w->has_argument = w->argument[0] != '\0';
+    }
+    if (s == STATUS_OK) {
+        s = members_of_kind_check(object, w->kind, err);
+    }
+    if (s == STATUS_OK) {
+        s = until_take(object, w, err);
+    }
+    if (s == STATUS_OK && strcmp(w->kind, "backfill") == 0) {
+        s = backfill_take(object, w, err);
     }
     return s == STATUS_OK ? timeout_take(object, &w->timeout_s, err) : s;
 }
@@ -142,7 +227,7 @@ static json_t *text_json(const char *text)
     return value == NULL ? json_string("(cannot be shown)") : value;
 }
 
-void wish_respond(struct http_response *response, const struct request_answer *answer)
+void wish_respond(struct http_response *response, const struct request_standing *answer)
 {
     bool pending = strcmp(answer->state, "pending") == 0;
     bool done = strcmp(answer->state, "done") == 0;

@@ -13,6 +13,8 @@ static const char locate_sql[] =
     "FROM (SELECT coalesce("
     "(SELECT r.scope FROM reports.request r WHERE r.id = $1::uuid), "
     "(SELECT d.scope FROM reports.schedule d WHERE d.name = $2::text), "
+    /* Of a deleted one missed firings may wait all the same, to be discarded. */
+    "(SELECT p.scope FROM reports.schedule_progress p WHERE p.schedule = $2::text), "
     "(SELECT j.scope FROM reports.job j WHERE j.id = $3::uuid), "
     "(SELECT o.scope FROM reports.occurrence o WHERE o.schedule = $4::text "
     "AND o.occurrence_key = $5::text), "
@@ -30,7 +32,11 @@ enum status request_locate(struct store *store, const struct request_wish *wish,
                            struct request_place *ret_place, struct error *err)
 {
     bool job = is_about_a_job(wish->kind);
-    bool scope = strcmp(wish->kind, "handoff") == 0;
+    /* A discard for a queue says whose: queue:QUEUE@SCOPE (reports.discard_meant). */
+    bool queue = strcmp(wish->kind, "discard") == 0 && strncmp(wish->subject, "queue:", 6) == 0;
+    const char *at = queue ? strrchr(wish->subject, '@') : NULL;
+    bool scope = queue || strcmp(wish->kind, "handoff") == 0;
+    const char *its_scope = at != NULL ? at + 1 : wish->subject;
     const char *colon = strchr(wish->subject, ':');
     char schedule[REQUEST_SUBJECT_MAX];
     (void)snprintf(schedule, sizeof schedule, "%.*s",
@@ -40,7 +46,7 @@ enum status request_locate(struct store *store, const struct request_wish *wish,
                             job && uuid_is_valid(wish->subject) ? wish->subject : NULL,
                             job && colon != NULL ? schedule : NULL,
                             job && colon != NULL ? colon + 1 : NULL,
-                            scope ? wish->subject : NULL};
+                            scope ? its_scope : NULL};
     PGresult *r = NULL;
     enum status s = store_pg_query(store, locate_sql, 6, values, deadline, &r, err);
     if (s != STATUS_OK) {
@@ -52,7 +58,7 @@ enum status request_locate(struct store *store, const struct request_wish *wish,
                          job     ? "job"
                          : scope ? "scope"
                                  : "schedule",
-                         wish->subject,
+                         scope ? its_scope : wish->subject,
                          job     ? "jobs"
                          : scope ? "leaders"
                                  : "schedules");
@@ -106,29 +112,95 @@ enum status request_leaders(struct store *store, const char (*scopes)[NAME_MAX_B
     return STATUS_OK;
 }
 
-enum status request_ask(struct store *store, const struct request_wish *wish, instant deadline,
-                        struct request_answer *ret_answer, struct error *err)
+static void answer_take(PGresult *r, const struct request_wish *wish,
+                        struct request_standing *ret_answer)
 {
-    static const char sql[] = "SELECT state, answer FROM reports.ask($1::uuid, $2::text, $3::text, "
-                              "$4::text, make_interval(secs => $5::double precision))";
-    char seconds[24];
-    (void)snprintf(seconds, sizeof seconds, "%lld", (long long)wish->timeout_s);
-    const char *values[] = {wish->id, wish->kind, wish->subject,
-                            wish->has_argument ? wish->argument : NULL, seconds};
-    PGresult *r = NULL;
-    enum status s = store_pg_query(store, sql, 5, values, deadline, &r, err);
-    if (s != STATUS_OK) {
-        return s;
-    }
     (void)snprintf(ret_answer->id, sizeof ret_answer->id, "%s", wish->id);
     store_pg_text(r, 0, 0, ret_answer->state, sizeof ret_answer->state);
     store_pg_text(r, 0, 1, ret_answer->text, sizeof ret_answer->text);
     PQclear(r);
+}
+
+enum status request_ask(struct store *store, const struct request_wish *wish, instant deadline,
+                        struct request_standing *ret_answer, struct error *err)
+{
+    static const char sql[] = "SELECT state, answer FROM reports.ask($1::uuid, $2::text, $3::text, "
+                              "$4::text, make_interval(secs => $5::double precision), "
+                              "$6::timestamptz)";
+    char seconds[24];
+    (void)snprintf(seconds, sizeof seconds, "%lld", (long long)wish->timeout_s);
+    const char *values[] = {wish->id,      wish->kind,
+                            wish->subject, wish->has_argument ? wish->argument : NULL,
+                            seconds,       wish->until[0] != '\0' ? wish->until : NULL};
+    PGresult *r = NULL;
+    enum status s = store_pg_query(store, sql, 6, values, deadline, &r, err);
+    if (s == STATUS_OK) {
+        answer_take(r, wish, ret_answer);
+    }
+    return s;
+}
+
+enum status request_ask_backfill(struct store *store, const struct request_wish *wish,
+                                 const struct request_firings *firings, instant deadline,
+                                 struct request_standing *ret_answer, struct error *err)
+{
+    static const char sql[] =
+        "SELECT state, answer FROM reports.ask_backfill($1::uuid, $2::text, $3::text, "
+        "make_interval(secs => $4::double precision), $5::integer, $6::boolean, $7::jsonb)";
+    char seconds[24];
+    char version[16];
+    (void)snprintf(seconds, sizeof seconds, "%lld", (long long)wish->timeout_s);
+    (void)snprintf(version, sizeof version, "%d", (int)firings->version);
+    const char *values[] = {wish->id,      wish->subject, wish->argument,
+                            seconds,       version,       wish->beside ? "t" : "f",
+                            firings->array};
+    PGresult *r = NULL;
+    enum status s = store_pg_query(store, sql, 7, values, deadline, &r, err);
+    if (s == STATUS_OK) {
+        answer_take(r, wish, ret_answer);
+    }
+    return s;
+}
+
+enum status request_backfill_check(struct store *store, const struct request_wish *wish,
+                                   int32_t version, instant deadline, struct error *err)
+{
+    static const char sql[] = "SELECT v.overlap, p.key_form FROM reports.schedule_version v LEFT "
+                              "JOIN reports.schedule_progress p ON p.schedule = v.schedule "
+                              "WHERE v.schedule = $1::text AND v.version = $2::integer";
+    char number[16];
+    char overlap[16] = "";
+    (void)snprintf(number, sizeof number, "%d", (int)version);
+    const char *values[] = {wish->subject, number};
+    PGresult *r = NULL;
+    enum status s = store_pg_query(store, sql, 2, values, deadline, &r, err);
+    if (s != STATUS_OK) {
+        return s;
+    }
+    bool there = PQntuples(r) > 0;
+    bool no_form = there && PQgetisnull(r, 0, 1) != 0;
+    if (there) {
+        store_pg_text(r, 0, 0, overlap, sizeof overlap);
+    }
+    PQclear(r);
+    if (no_form) {
+        return error_set(err, STATUS_CONFLICT,
+                         "no leader has taken schedule \"%s\" in, so that the form of its keys is "
+                         "not fixed; ask again when its next firing is known",
+                         wish->subject);
+    }
+    if (there && strcmp(overlap, "allow") != 0 && !wish->beside) {
+        return error_set(err, STATUS_CONFLICT,
+                         "schedule \"%s\" has overlap '%s', and jobs of a backfill run beside each "
+                         "other and beside its own; if its report bears that, say beside",
+                         wish->subject, overlap);
+    }
     return STATUS_OK;
 }
 
 enum status request_states(struct store *store, const char (*ids)[UUID_TEXT_MAX], size_t count,
-                           instant deadline, struct request_answer ret_answers[REQUEST_WAITING_MAX],
+                           instant deadline,
+                           struct request_standing ret_answers[REQUEST_WAITING_MAX],
                            size_t *ret_count, struct error *err)
 {
     static const char sql[] =
@@ -144,7 +216,7 @@ enum status request_states(struct store *store, const char (*ids)[UUID_TEXT_MAX]
     }
     *ret_count = 0;
     for (int i = 0; i < PQntuples(r) && *ret_count < REQUEST_WAITING_MAX; i++) {
-        struct request_answer *a = &ret_answers[(*ret_count)++];
+        struct request_standing *a = &ret_answers[(*ret_count)++];
         store_pg_text(r, i, 0, a->id, sizeof a->id);
         store_pg_text(r, i, 1, a->state, sizeof a->state);
         store_pg_text(r, i, 2, a->text, sizeof a->text);

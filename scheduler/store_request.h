@@ -6,7 +6,9 @@
 
 #include <stddef.h>
 
+#include "civil.h"
 #include "ident.h"
+#include "key.h"
 #include "store.h"
 
 #define REQUEST_SUBJECT_MAX  (NAME_MAX_BYTES + KEY_MAX_BYTES) /* SCHEDULE:KEY, with NUL */
@@ -21,6 +23,11 @@ struct request_wish {
     char subject[REQUEST_SUBJECT_MAX];
     char argument[REQUEST_ARGUMENT_MAX];
     bool has_argument;
+    char until[RFC3339_TEXT_MAX]; /* of a pause: when it ends by itself; "": nobody says */
+    /* A backfill that asks for firings: its bounds, which `argument` has too. */
+    bool has_span;
+    char from[KEY_MAX_BYTES], to[KEY_MAX_BYTES];
+    bool beside, dry_run;
     int64_t timeout_s; /* after that it expires unanswered */
 };
 
@@ -53,7 +60,7 @@ MUST_USE enum status request_leaders(struct store *store, const char (*scopes)[N
                                      struct request_leader *ret_leaders, size_t *ret_count,
                                      struct error *err);
 
-struct request_answer {
+struct request_standing {
     char id[UUID_TEXT_MAX];
     char state[16]; /* pending, done, refused, expired */
     char text[REQUEST_ANSWER_MAX];
@@ -63,19 +70,36 @@ struct request_answer {
  * err->code is the SQLSTATE; AGAIN; TIMEOUT (it may have been taken: ask again with the same id).
  */
 MUST_USE enum status request_ask(struct store *store, const struct request_wish *wish,
-                                 instant deadline, struct request_answer *ret_answer,
+                                 instant deadline, struct request_standing *ret_answer,
                                  struct error *err);
+
+/* Firings of a backfill, as reports.ask_backfill takes them. */
+struct request_firings {
+    int32_t version;   /* of the schedule, that names them */
+    const char *array; /* backfill_firings_json */
+};
+
+/* The same for a wish with a span, which brings its firings. Repeated, the first ones count.
+ * Returns: as request_ask. */
+MUST_USE enum status request_ask_backfill(struct store *store, const struct request_wish *wish,
+                                          const struct request_firings *firings, instant deadline,
+                                          struct request_standing *ret_answer, struct error *err);
+
+/* Would reports.ask_backfill refuse firings of this version? Nothing is asked for. Returns: OK;
+ * CONFLICT (the text says why, and the remedy); AGAIN; TIMEOUT. */
+MUST_USE enum status request_backfill_check(struct store *store, const struct request_wish *wish,
+                                            int32_t version, instant deadline, struct error *err);
 
 /* The states of these; those that do not exist are left out.
  * Returns: OK; AGAIN; TIMEOUT. */
 MUST_USE enum status request_states(struct store *store, const char (*ids)[UUID_TEXT_MAX],
                                     size_t count, instant deadline,
-                                    struct request_answer ret_answers[REQUEST_WAITING_MAX],
+                                    struct request_standing ret_answers[REQUEST_WAITING_MAX],
                                     size_t *ret_count, struct error *err);
 
 /* One request in full, as people look it up. Times as PostgreSQL prints them in UTC. */
 struct request_record {
-    struct request_answer answer;
+    struct request_standing answer;
     char kind[16];
     char scope[NAME_MAX_BYTES];
     char subject[REQUEST_SUBJECT_MAX];

@@ -265,7 +265,11 @@ def test_what_is_wrong_with_a_request_is_said_by_its_member(installation):
         ("[]", 400, "object"),
         ({**good, "id": "5"}, 400, "id:"),
         ({**good, "kind": "explode"}, 400, "kind:"),
-        ({**good, "kind": "backfill"}, 501, "not built yet"),
+        ({**good, "kind": "backfill"}, 400, "from and to"),
+        ({**good, "until": "2999-01-01T00:00:00Z"}, 400, "only a pause"),
+        ({**good, "kind": "pause", "argument": None, "until": "2001-01-01T00:00:00Z"}, 400, "not to come"),
+        ({**good, "kind": "discard", "argument": "because"}, 400, "what is meant and why"),
+        ({**good, "kind": "discard", "subject": "queue:default@nowhere", "argument": "all: x"}, 404, "reportctl leaders"),
         ({**good, "kind": "handoff", "subject": "no-such-scope"}, 404, "reportctl leaders"),
         ({**good, "kind": "handoff", "subject": "main", "argument": "two"}, 409, 'member "two" is not known'),
         ({**good, "subject": 5}, 400, "subject:"),
@@ -295,6 +299,62 @@ def test_pause_and_resume_over_http_act_on_the_schedule(installation):
         answer = carried_out(installation, port, wish)
         assert (answer.status, answer.json["state"]) == (200, "done"), answer.text
         assert one(db, "SELECT paused FROM reports.schedule WHERE name = 'sales'") is paused
+
+
+def test_pause_with_an_end_a_backfill_and_a_discard_over_http_do_what_reportctl_does(installation):
+    db = installation.connect()
+    db.execute(DEFINITIONS)
+    db.execute("INSERT INTO reports.schedule (name, report, kind, rule, overlap) VALUES "
+               "('daily', 'nothing', 'cron', '0 6 * * *', 'allow'), ('alone', 'nothing', 'cron', '0 6 * * *', 'forbid'), "
+               "('seconds', 'nothing', 'cron', '* * * * * *', 'allow')")
+    _, port = start_scheduler(installation, "one")
+    wait_for_leader(installation, [port])
+    installation.wait_until(lambda: one(db, "SELECT count(*) FROM reports.schedule_progress WHERE key_form IS NOT NULL "
+                                            "AND schedule IN ('daily', 'alone', 'seconds')") == 3, 30, "they are taken in")
+
+    def wish(kind, subject, **more):
+        return {"id": str(uuid.uuid4()), "kind": kind, "subject": subject, **more}
+
+    pause = wish("pause", "sales", argument="stocktaking", until="2998-01-01T02:00:00+02:00")
+    assert carried_out(installation, port, pause).status == 200
+    assert db.execute("SELECT paused, pause_reason LIKE '%stocktaking', paused_until = '2998-01-01Z' FROM reports.v_schedule WHERE name = 'sales'"
+                      ).fetchone() == (True, True, True)
+    assert ask(port, "POST", "/requests", body={**pause, "until": None}, token=TOKEN).status == 409
+
+    span = {"from": "2024-02-27", "to": "2024-03-02"}
+    keys = ["2024-02-27", "2024-02-28", "2024-02-29", "2024-03-01", "2024-03-02"]
+    shown = carried_out(installation, port, wish("backfill", "daily", dry_run=True, **span))
+    assert shown.status == 200 and shown.json["state"] == "dry_run", shown.text
+    assert [(f["occurrence_key"], f["fire_at"], f["becomes"]) for f in shown.json["firings"]] == [
+        (k, f"{k}T06:00:00Z", "make") for k in keys]
+    assert one(db, "SELECT count(*) FROM reports.request WHERE kind = 'backfill'") == 0, "nothing is asked by looking"
+    backfill = wish("backfill", "daily", **span)
+    made = carried_out(installation, port, backfill)
+    assert made.status == 200 and made.json["answer"] == 'backfill of "daily": 5 made', made.text
+    assert [k for k, in db.execute("SELECT occurrence_key FROM reports.occurrence WHERE cause = 'backfill' AND schedule = 'daily' "
+                                   "ORDER BY 1")] == keys
+    again = carried_out(installation, port, wish("backfill", "daily", dry_run=True, **span))
+    assert {f["becomes"] for f in again.json["firings"]} == {"there"}
+    db.execute("UPDATE reports.schedule SET rule = '0 6 1 1 *' WHERE name = 'daily'")
+    assert carried_out(installation, port, backfill).json == made.json, "a repeated id gets the first answer, whatever the rule is now"
+    assert ask(port, "POST", "/requests", body={**backfill, "to": "2024-03-03"}, token=TOKEN).status == 409
+    ended = carried_out(installation, port, wish("backfill", "daily", cancel=backfill["id"]))
+    assert ended.status == 200 and "5 job(s) cancelled" in ended.json["answer"], ended.text
+    for subject, more, status, part in (
+            ("alone", span, 409, "beside"), ("alone", {**span, "dry_run": True}, 409, "beside"),
+            ("daily", {"from": "2999-01-01", "to": "2999-01-02"}, 404, "names no firing"),
+            ("daily", {"from": "2024-03-01", "to": "2024-02-01"}, 400, "from 2024-03-01 comes after to 2024-02-01"),
+            ("daily", {"from": "2024 March", "to": "2024-04"}, 400, 'from "2024 March" is no key'),
+            ("seconds", {"from": "2020-W01", "to": "2024-W01"}, 400, "reportctl backfill"),
+            ("seconds", {"from": "2024-01-01", "to": "2024-01-01"}, 400, "more than 1000 firings"),
+            ("daily", {"cancel": pause["id"]}, 400, "is no backfill"), ("nowhere", span, 404, "reportctl schedules")):
+        wrong = carried_out(installation, port, wish("backfill", subject, **more))
+        assert wrong.status == status and part in wrong.json["error"], f"{subject} {more}: {wrong.status} {wrong.text}"
+    assert carried_out(installation, port, wish("backfill", "alone", beside=True, **span)).status == 200
+
+    for subject in ("alone", "queue:default@main"):
+        gone = carried_out(installation, port, wish("discard", subject, argument="all: stocktaking"))
+        assert gone.status == 200 and gone.json["state"] == "done", gone.text
 
 
 def test_refused_request_is_409_with_the_answer(installation):

@@ -56,13 +56,20 @@ def test_who_waits_for_a_handoff_is_told_what_the_leader_waits_for(ctl, installa
 
 def test_a_hold_that_is_lifted_names_those_that_stand_all_the_same(ctl):
     ctl.ok("hold", "--scope", "main", "the first")
-    ctl.ok("hold", "the second")
+    ctl.ok("hold", "--reason", "the second")
     ctl.ok("queue", "hold", "default", "--reason", "the third")
     lines = ctl.ok("release-hold", "1").splitlines()
     assert lines[0].startswith("hold 1 on scope main (the first, by ") and lines[0].endswith(" lifted")
     assert lines[1:] == ["still held: hold 2 on the installation (the second)"]
     assert len(ctl.ok("release-hold", "3").splitlines()) == 1  # nothing else on the queue
     assert len(ctl.ok("release-hold", "2").splitlines()) == 1
+
+
+def test_a_hold_takes_its_reason_once_with_the_option_or_without(ctl):
+    before = ctl.json("holds")
+    assert "write it once" in ctl.refused(2, "hold", "moved", "--reason", "moved")
+    assert "hold needs REASON or --reason TEXT" in ctl.refused(2, "hold", "--scope", "main")
+    assert ctl.json("holds") == before
 
 
 def test_a_hold_of_a_guard_is_shown_by_its_name(ctl):

@@ -131,7 +131,10 @@ static void test_a_command_word_may_stand_alone_and_before_another(void **state)
     assert_string_equal(l.in.command->words, "hold");
     assert_string_equal(command_text(&l.in, "reason"), "the warehouse is being moved");
     line_free(&l);
-    ASSERT_REFUSED("hold needs REASON; see reportctl hold --help", "hold", "--scope", "main");
+    PARSE(&l, "hold", "--reason", "the warehouse is being moved");
+    assert_string_equal(command_text(&l.in, "--reason"), "the warehouse is being moved");
+    assert_null(command_text(&l.in, "reason"));
+    line_free(&l);
     ASSERT_REFUSED("hold \"x\" is wrong; write a whole number from 1 to 9223372036854775807",
                    "release-hold", "x");
     ASSERT_REFUSED("unknown command calendar chek; did you mean calendar check?", "calendar",

@@ -72,7 +72,6 @@ static void test_what_is_wrong_is_named_by_its_member(void **state)
     refused("{\"id\": null}", STATUS_INVALID, "id:");
     refused("{\"id\": \"" ID "\"}", STATUS_INVALID, "kind:");
     refused("{\"id\": \"" ID "\", \"kind\": \"drop\"}", STATUS_INVALID, "no such kind");
-    refused("{\"id\": \"" ID "\", \"kind\": \"backfill\"}", STATUS_NOT_FOUND, "not built yet");
     refused(WISH("\"argument\": \"k\""), STATUS_INVALID, "subject:");
     refused(WISH("\"subject\": \"\""), STATUS_INVALID, "subject:");
     refused(WISH("\"subject\": \"a\\u0000b\""), STATUS_INVALID, "not JSON");
@@ -82,6 +81,47 @@ static void test_what_is_wrong_is_named_by_its_member(void **state)
     refused(WISH("\"subject\": \"a\", \"timeout_s\": 1.5"), STATUS_INVALID, "timeout_s:");
     refused(WISH("\"subject\": \"a\", \"timout_s\": 5"), STATUS_INVALID, "not known");
     refused(WISH("\"subject\": \"a\", \"subject\": \"b\""), STATUS_INVALID, "not JSON");
+}
+
+#define BACKFILL(members)                                                                          \
+    "{\"id\": \"" ID "\", \"kind\": \"backfill\", \"subject\": \"a\", " members "}"
+#define PAUSE(members) "{\"id\": \"" ID "\", \"kind\": \"pause\", \"subject\": \"a\", " members "}"
+
+static void test_pause_may_have_an_end_and_nothing_else_has(void **state)
+{
+    struct request_wish w;
+    struct error err = {.text = ""};
+    (void)state;
+    assert_int_equal(parse(PAUSE("\"until\": \"2030-04-12T08:00:00+02:00\""), &w, &err), STATUS_OK);
+    assert_string_equal(w.until, "2030-04-12T06:00:00Z");
+    assert_int_equal(parse(PAUSE("\"until\": null"), &w, &err), STATUS_OK);
+    assert_string_equal(w.until, "");
+    refused(PAUSE("\"until\": \"tomorrow\""), STATUS_INVALID, "until:");
+    refused(PAUSE("\"until\": 5"), STATUS_INVALID, "until:");
+    refused(WISH("\"subject\": \"a\", \"until\": \"2030-04-12T06:00:00Z\""), STATUS_INVALID,
+            "only a pause");
+}
+
+static void test_backfill_has_a_span_or_an_earlier_one_to_cancel(void **state)
+{
+    struct request_wish w;
+    struct error err = {.text = ""};
+    (void)state;
+    assert_int_equal(
+        parse(BACKFILL("\"from\": \"2024-01\", \"to\": \"2024-02\", \"beside\": true"), &w, &err),
+        STATUS_OK);
+    assert_true(w.has_span && w.beside && !w.dry_run && w.has_argument);
+    assert_string_equal(w.argument, "2024-01 to 2024-02");
+    assert_int_equal(parse(BACKFILL("\"cancel\": \"" ID "\""), &w, &err), STATUS_OK);
+    assert_true(!w.has_span && w.has_argument);
+    assert_string_equal(w.argument, ID);
+    refused(BACKFILL("\"timeout_s\": 5"), STATUS_INVALID, "from and to");
+    refused(BACKFILL("\"from\": \"2024-01\""), STATUS_INVALID, "from and to");
+    refused(BACKFILL("\"argument\": \"2024-01 to 2024-02\""), STATUS_INVALID, "no argument");
+    refused(BACKFILL("\"cancel\": \"" ID "\", \"dry_run\": true"), STATUS_INVALID, "alone");
+    refused(BACKFILL("\"cancel\": \"5\""), STATUS_INVALID, "cancel:");
+    refused(BACKFILL("\"from\": \"a\", \"to\": \"b\", \"dry_run\": 1"), STATUS_INVALID, "dry_run:");
+    refused(WISH("\"subject\": \"a\", \"from\": \"2024-01\""), STATUS_INVALID, "only a backfill");
 }
 
 static void test_texts_are_bounded(void **state)
@@ -100,7 +140,7 @@ static void test_texts_are_bounded(void **state)
 static void answered(const char *state_word, unsigned status, const char *location)
 {
     struct http_response response = {.status = 0};
-    struct request_answer answer = {.id = ID};
+    struct request_standing answer = {.id = ID};
     (void)snprintf(answer.state, sizeof answer.state, "%s", state_word);
     (void)snprintf(answer.text, sizeof answer.text, "it \"went\" so");
     wish_respond(&response, &answer);
@@ -126,6 +166,8 @@ int main(void)
         cmocka_unit_test(test_whole_wish_is_taken),
         cmocka_unit_test(test_what_may_be_left_out_has_a_default),
         cmocka_unit_test(test_what_is_wrong_is_named_by_its_member),
+        cmocka_unit_test(test_pause_may_have_an_end_and_nothing_else_has),
+        cmocka_unit_test(test_backfill_has_a_span_or_an_earlier_one_to_cancel),
         cmocka_unit_test(test_texts_are_bounded),
         cmocka_unit_test(test_state_of_the_request_is_the_status_of_the_answer),
     };
