@@ -106,6 +106,40 @@ def test_edit_that_is_made_does_what_was_foretold(ctl, name, columns, sets):
                           [name]).fetchone() == (told["plan"]["key_form"],)
 
 
+def at_noon():
+    """A zone in which it is about noon, and the time of its clock: its date is the same for hours, whenever this runs."""
+    now = datetime.now(timezone.utc)
+    east = 12 - now.hour
+    return f"Etc/GMT{-east:+d}", now + timedelta(hours=east)
+
+
+@pytest.mark.parametrize("name, hours_ago, edit", [
+    ("spread-later", 0, "jitter_s=3600"),  # 3005 s: its time was past when it was written, and would be to come
+    ("runs-again", 1, "rule={0.minute} 13 * * *"),  # it has fired today, and its new hour is to come
+])
+def test_date_that_an_edit_passes_over_is_not_foretold_for_today(ctl, name, hours_ago, edit):
+    zone, noon = at_noon()
+    ctl.db.execute("INSERT INTO reports.queue (name) VALUES (%s)", [name])
+    with ctl.db.transaction():
+        ctl.db.execute("INSERT INTO reports.schedule (name, report, kind, rule, time_zone, queue) VALUES (%s, 'nothing', 'cron', %s, %s, %s)",
+                       [name, f"{noon.minute} {noon.hour - hours_ago} * * *", zone, name])
+        ctl.db.execute("UPDATE reports.schedule_version SET effective_from = effective_from - make_interval(hours => %s) WHERE schedule = %s",
+                       [2 * hours_ago, name])
+    assert taken_in(ctl, name) is None
+    made = "SELECT count(*) FROM reports.occurrence WHERE schedule = %s"
+    ctl.installation.wait_until(lambda: ctl.db.execute(made, [name]).fetchone()[0] == hours_ago, 30, "what was due is planned")
+    told, firings = as_told(ctl, name, foretold(ctl, name), 90, edit.format(noon))
+    ctl.db.execute(told["plan"]["statement"])
+    assert taken_in(ctl, name) is None
+    tomorrow = str((noon + timedelta(days=1)).date())
+    stored, = ctl.db.execute("SELECT to_char(next_fire_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') "
+                             "FROM reports.schedule_progress WHERE schedule = %s", [name]).fetchone()
+    assert list(foretold(ctl, name, 1).items()) == [(tomorrow, stored)]
+    assert_is_as_told(ctl, name, firings, told["plan"]["compared_until"])
+    assert ctl.json("plan", name, "--set", "paused=true", "--days", "3")["changes"][0]["occurrence_key"] == tomorrow
+    assert ctl.json("forecast", "--days", "1", "--queue", name)["forecast"]["firings"] == 0, "it is more than a day until then"
+
+
 def test_announced_edit_is_compared_from_when_it_begins(ctl):
     insert(ctl, "announced", "cron", "0 4 * * *")
     begins = (datetime.now(timezone.utc) + timedelta(days=10)).strftime("%Y-%m-%dT12:00:00Z")
