@@ -956,7 +956,7 @@ BEGIN
         RAISE EXCEPTION '% "%": parameters are larger than 65536 bytes or more than 1000', p_what, p_name
             USING ERRCODE = 'check_violation', HINT = 'Keep data in a table that the report reads, and give its key here.';
     END IF;
-    -- The names of job_builtin in worker/job.c; tests/system/test_bad_rows.py tries each.
+    -- The names of job_builtin in worker/base/job.c; tests/system/test_bad_rows.py tries each.
     SELECT k INTO bad FROM jsonb_object_keys(p_parameters) k
      WHERE k IN ('business_date', 'window_start', 'window_end', 'scheduled_for', 'schedule', 'attempt', 'occurrence_key')
      ORDER BY k LIMIT 1;

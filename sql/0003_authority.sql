@@ -207,7 +207,7 @@ COMMENT ON COLUMN reports.candidate.why IS 'held: the reason.';
 COMMENT ON COLUMN reports.candidate.url IS 'Its advertised_url; NULL: it told none.';
 COMMENT ON COLUMN reports.candidate.seen_at IS 'When it said so; it does each 5 seconds while it has a database.';
 
--- Two of its signs of life (SCOPE_PING_MS in scheduler/scope_shell.h, 5 seconds), and some.
+-- Two of its signs of life (SCOPE_PING_MS in scheduler/scope/scope_shell.h, 5 seconds), and some.
 CREATE FUNCTION reports.candidate_silence() RETURNS interval
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$ SELECT interval '12 seconds' $$;
 COMMENT ON FUNCTION reports.candidate_silence() IS 'How long a replica may be silent and still counts as there.';

@@ -80,7 +80,7 @@ COMMENT ON COLUMN reports.zone_state.newest_tzdata IS 'The newest version by whi
 COMMENT ON COLUMN reports.zone_state.newest_digest IS 'The digest with it.';
 COMMENT ON COLUMN reports.zone_state.changed_at IS 'When the digest changed last.';
 
--- The order that replicas compare by too: tzdata_is_newer in common/zone_file.h. What it decides: 0018_zones.sql.
+-- The order that replicas compare by too: tzdata_is_newer in common/time/zone_file.h. What it decides: 0018_zones.sql.
 CREATE FUNCTION reports.tzdata_is_newer(p_tzdata text, p_than text) RETURNS boolean
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$ SELECT p_tzdata COLLATE "C" > p_than COLLATE "C" $$;
 COMMENT ON FUNCTION reports.tzdata_is_newer(text, text) IS 'Is one tzdata version newer than another? Compared as text: 2025b < 2026a < 2026f.';

@@ -86,7 +86,7 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
 $$;
 COMMENT ON FUNCTION reports.clock_goes_back(date, text) IS 'May a zone''s clock show some time of a date twice?';
 
--- How the firing at or before an instant is known, as key_format in common/key.c writes it.
+-- How the firing at or before an instant is known, as key_format in common/rule/key.c writes it.
 CREATE FUNCTION reports.interval_keys(p_version reports.schedule_version, p_form text, p_at timestamptz) RETURNS text[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -103,7 +103,7 @@ END
 $$;
 COMMENT ON FUNCTION reports.interval_keys(reports.schedule_version, text, timestamptz) IS 'The key of an interval''s firing at or before an instant; empty before its anchor.';
 
--- The forms of keys are those of common/key.h, with the overlaps of common/nominal.c: change both sides.
+-- The forms of keys are those of common/rule/key.h, with the overlaps of common/time/nominal.c: change both sides.
 -- The same for a local time of the other kinds: two where both passes of an overlap run. Whether the rule names
 -- that time only the leader's parser could say; a time that it does not name is no firing that could come twice.
 CREATE FUNCTION reports.local_keys(p_version reports.schedule_version, p_form text, p_local timestamp, p_exact boolean DEFAULT false) RETURNS text[]
@@ -124,7 +124,7 @@ BEGIN
     IF twice AND moves AND NOT p_exact THEN
         RETURN NULL;
     END IF;
-    twice := twice AND NOT moves; -- the planner lets dates that move fire once (moving_check in common/rule_calendar.c)
+    twice := twice AND NOT moves; -- the planner lets dates that move fire once (moving_check in common/rule/rule_calendar.c)
     IF twice AND at_local IS NULL AND reports.clock_goes_back(p_local::date, p_version.time_zone) THEN
         RETURN NULL;
     END IF;

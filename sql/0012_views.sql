@@ -32,7 +32,7 @@ SELECT f.scope,
             WHEN f.released_at IS NOT NULL THEN 'no leader'
             WHEN f.activated_at IS NULL THEN 'preparing'
             -- Four beats of an idle leader, which beats every 5 seconds, a busy one every second: TEND_IDLE_MS and
-            -- TEND_MS in scheduler/planning.c. The comment on the column says the same number.
+            -- TEND_MS in scheduler/planning/planning.c. The comment on the column says the same number.
             WHEN p.beat_at < statement_timestamp() - interval '20 seconds' THEN 'silent'
             ELSE 'active' END AS state,
        CASE WHEN f.released_at IS NULL THEN f.member END AS leader,

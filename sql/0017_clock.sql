@@ -13,7 +13,7 @@ SET ROLE report_owner;
 
 CREATE FUNCTION reports.clock_step(p_before reports.member_clock, p_after reports.member_clock) RETURNS bigint
 LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp AS $$
-    -- The same bounds as in scheduler/clock_guard.h.
+    -- The same bounds as in scheduler/lifecycle/clock_guard.h.
     SELECT CASE WHEN abs(x.step) > 2000000 + abs(x.went) / 2000 + (p_before.round_trip_us + p_after.round_trip_us) / 2 THEN x.step END
       FROM (SELECT p_after.boot_us - p_before.boot_us AS went,
                    (extract(epoch FROM p_after.at - p_before.at) * 1000000)::bigint - (p_after.boot_us - p_before.boot_us) AS step) x

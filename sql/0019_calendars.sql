@@ -1,5 +1,5 @@
 -- Business calendars: what their tables refuse, how a change is told, how files are imported ("Calendars" in
--- docs/calendars.md). What a day is, is decided in C (common/calendar.h); SQL keeps the rows consistent.
+-- docs/calendars.md). What a day is, is decided in C (common/calendar/calendar.h); SQL keeps the rows consistent.
 --
 -- A change of a calendar, of its rows or of a part gives it, and every combination it is in, a new version in the same
 -- transaction, and NOTIFY report_calendar with its name. Versions are microseconds of the clock, at least one more than

@@ -32,7 +32,7 @@ COMMENT ON COLUMN reports.backfill_firing.window_end IS 'End (exclusive) of the 
 COMMENT ON COLUMN reports.backfill_firing.became IS 'made; there: an occurrence had the key; to_come: it is the leader''s to plan. NULL: not answered, or refused.';
 COMMENT ON COLUMN reports.backfill_firing.job_id IS 'The job that was made, or that was there.';
 
--- As the leader makes ids (uuid_time_ordered in common/ident.c): its one id is not enough for many jobs.
+-- As the leader makes ids (uuid_time_ordered in common/base/ident.c): its one id is not enough for many jobs.
 CREATE FUNCTION reports.job_id_make(p_at timestamptz) RETURNS uuid
 LANGUAGE sql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
     SELECT (lpad(to_hex(floor(extract(epoch FROM p_at) * 1000)::bigint), 12, '0') || '7'

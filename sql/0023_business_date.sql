@@ -1,10 +1,10 @@
--- What a firing is about: business dates and periods. Firings are planned by common/business_date.c; here are the
+-- What a firing is about: business dates and periods. Firings are planned by common/rule/business_date.c; here are the
 -- words that a schedule may say, the table of fiscal periods, and the same for firings that people ask for. Change both
 -- sides: test_sql_and_c_agree_on_business_dates compares them.
 
 SET ROLE report_owner;
 
--- word NULL: the text is none of what common/business_date.h lists.
+-- word NULL: the text is none of what common/rule/business_date.h lists.
 CREATE FUNCTION reports.business_date_parse(p_text text, OUT word text, OUT back integer, OUT fiscal text, OUT cutoff interval)
 LANGUAGE sql IMMUTABLE PARALLEL SAFE SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN m.part[2] IS NOT NULL THEN 't_minus' WHEN m.part[3] IS NOT NULL THEN 'fiscal_period' ELSE m.part[1] END,

@@ -150,7 +150,7 @@ static void test_every_sqlstate_of_ours_is_in_the_table_of_the_port(void **state
         " WHERE p.pronamespace = 'reports'::regnamespace";
     char listed[256] = "";
     char line[256];
-    FILE *header = fopen(TEST_SOURCE_DIR "/../common/store.h", "r");
+    FILE *header = fopen(TEST_SOURCE_DIR "/../common/store/store.h", "r");
     assert_non_null(header);
     while (fgets(line, sizeof line, header) != NULL) {
         if (strncmp(line, " *   RS", 7) == 0) {

@@ -1,4 +1,4 @@
-/* Kafka in memory: one topic, one consumer group. The port is common/dispatch.h. */
+/* Kafka in memory: one topic, one consumer group. The port is common/dispatch/dispatch.h. */
 #ifndef RS_SIMULATE_DISPATCH_FAKE_H
 #define RS_SIMULATE_DISPATCH_FAKE_H
 

@@ -1,5 +1,6 @@
-/* What workers work on: the data source (worker/source.h) and the artifact store
- * (worker/artifact.h, artifact_sweep.h) in memory. A query takes its time and can be stopped in it.
+/* What workers work on: the data source (worker/report/source.h) and the artifact store
+ * (worker/artifact/artifact.h, artifact_sweep.h) in memory. A query takes its time and can be
+ * stopped in it.
  */
 #include <poll.h>
 #include <stdio.h>

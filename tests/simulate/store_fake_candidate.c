@@ -1,4 +1,5 @@
-/* The port scheduler/store_candidate.h on the database in memory: nobody asks for a handoff. */
+/* The port scheduler/store/store_candidate.h on the database in memory: nobody asks for a handoff.
+ */
 #include "store_candidate.h"
 #include "store_fake.h"
 

@@ -1,4 +1,4 @@
-/* The port worker/store_claim.h on the database in memory. */
+/* The port worker/store/store_claim.h on the database in memory. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

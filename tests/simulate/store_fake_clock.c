@@ -1,5 +1,5 @@
-/* The port scheduler/store_clock.h on the database in memory: every machine's testimony of a step
- * is taken note of and refuted at once. So in the simulation a step of the clock costs a
+/* The port scheduler/store/store_clock.h on the database in memory: every machine's testimony of a
+ * step is taken note of and refuted at once. So in the simulation a step of the clock costs a
  * leadership; the hold, which would be lifted ten seconds later, is left to the tests on a real
  * server. */
 #include "store_clock.h"

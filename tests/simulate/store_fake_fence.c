@@ -1,4 +1,4 @@
-/* The port scheduler/store_fence.h on the database in memory. */
+/* The port scheduler/store/store_fence.h on the database in memory. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* The port scheduler/store_figures.h on the database in memory: numbers for people, and here are
- * none. The observer's thread runs all the same: it is the witness of the database's clock. */
+/* The port scheduler/store/store_figures.h on the database in memory: numbers for people, and here
+ * are none. The observer's thread runs all the same: it is the witness of the database's clock. */
 #include "store_fake.h"
 #include "store_figures.h"
 

@@ -1,4 +1,4 @@
-/* The port scheduler/store_outbox.h on the database in memory. */
+/* The port scheduler/store/store_outbox.h on the database in memory. */
 #include <stdio.h>
 #include <string.h>
 

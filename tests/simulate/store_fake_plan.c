@@ -1,4 +1,4 @@
-/* The port scheduler/store_plan.h on the database in memory: what is read. */
+/* The port scheduler/store/store_plan.h on the database in memory: what is read. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* The port common/store.h: connections themselves. */
+/* The port common/store/store.h: connections themselves. */
 #include <stdio.h>
 #include <string.h>
 

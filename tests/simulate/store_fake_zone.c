@@ -1,5 +1,5 @@
-/* The port scheduler/store_zone.h on the database in memory: a run has one set of time zone files,
- * and no row says by which it was computed, so that there is nothing to go through. */
+/* The port scheduler/store/store_zone.h on the database in memory: a run has one set of time zone
+ * files, and no row says by which it was computed, so that there is nothing to go through. */
 #include "store_fake.h"
 #include "store_zone.h"
 

@@ -1,7 +1,7 @@
 /* A ZooKeeper ensemble of three servers, as far as coord_zk*.c can tell it from a real one: zxids
  * in the order of commits, reads from whatever the client's server has applied, sessions that the
  * leader ends by its ticks, one-shot watches, lost connections that leave a write's fate unknown.
- * The port is scheduler/coord_zk_client.h (zk_fake_client.c). */
+ * The port is scheduler/coord/coord_zk_client.h (zk_fake_client.c). */
 #ifndef RS_SIMULATE_ZK_FAKE_H
 #define RS_SIMULATE_ZK_FAKE_H
 

@@ -375,7 +375,7 @@ def test_states_and_reasons_of_a_scope_are_those_of_the_lifecycle():
 
 
 def test_reasons_of_gaps_are_those_of_the_planner_and_of_planning_in_sql():
-    planner = text_of(ROOT / "scheduler" / "planner.c")
+    planner = text_of(ROOT / "scheduler" / "planner" / "planner.c")
     body = planner[planner.index("const char *gap_reason_name("):]
     reasons = set(re.findall(r'return "(\w+)";', body[:body.index("\n}")])) - {"unknown"}
     planning = text_of(ROOT / "sql" / "0005_planning.sql")

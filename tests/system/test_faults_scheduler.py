@@ -149,7 +149,7 @@ def test_scheduler_started_without_zookeeper_waits_visibly_and_leads_when_it_is_
 
 # The outbox beyond its bound ------------------------------------------------------------------------
 
-OUTBOX_KEEP = 100_000  # of scheduler/relay_work.c
+OUTBOX_KEEP = 100_000  # of scheduler/relay/relay_work.c
 
 
 def test_outbox_beyond_its_bound_loses_its_oldest_messages_and_their_jobs_are_pulled(installation):

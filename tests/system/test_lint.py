@@ -70,6 +70,19 @@ def test_dependency_against_the_direction_is_refused(tmp_path, including, includ
     assert complaints[0].startswith(f"{including}/a.c:1: {including}/ must not know {included}/x.h")
 
 
+@pytest.mark.parametrize("including, included", [("common/base", "common/time"), ("scheduler/planner", "scheduler/store"),
+                                                 ("worker/report", "worker"), ("admin/table", "admin/command")])
+def test_folder_that_sees_one_above_it_is_refused(tmp_path, including, included):
+    files = {f"{included}/x.h": "int x(void);\n", f"{including}/a.c": '#include "x.h"\n'}
+    assert lint(tmp_path / "up", files, "direction")[1][0].startswith(f"{including}/a.c:1: {including}/ must not know {included}/x.h")
+    files = {f"{including}/x.h": "int x(void);\n", f"{included}/a.c": '#include "x.h"\n'}
+    assert lint(tmp_path / "down", files, "direction") == (0, [])
+
+
+def test_folder_that_nobody_placed_is_refused(tmp_path):
+    assert lint(tmp_path, {"common/misc/a.c": "int a;\n"}, "direction")[1][0].startswith("common/misc/a.c:1: common/misc/ is not in FOLDERS")
+
+
 def test_header_of_the_same_name_elsewhere_is_refused_once(tmp_path):
     status, complaints = lint(tmp_path, {"scheduler/x.h": "int x(void);\n",
                                          "worker/x.h": "int x(void);\n",
@@ -100,13 +113,13 @@ def test_pure_module_ends_where_another_has_a_header(tmp_path):
 
 def test_clean_tree_passes_every_rule(tmp_path):
     status, complaints = lint(tmp_path, {
-        "common/x.h": "#ifndef X\n#define X\n\nint x(void);\n\n#endif\n",
+        "common/base/x.h": "#ifndef X\n#define X\n\nint x(void);\n\n#endif\n",
         # Names of banned functions in comments, strings, members and longer names are no calls.
-        "common/clock_posix.c": "#include <time.h>\n\nlong now(void)\n{\n    return time(NULL);\n}\n",
-        "common/store_pg.c": '#include <libpq-fe.h>\n\n#include "x.h"\n',
+        "common/base/clock_posix.c": "#include <time.h>\n\nlong now(void)\n{\n    return time(NULL);\n}\n",
+        "common/store/store_pg.c": '#include <libpq-fe.h>\n\n#include "x.h"\n',
         "scheduler/a.c": '#include "x.h"\n\n/* sleep(1) */\nconst char *s = "system(1)";\n'
                          "int f(struct t *t)\n{\n    return t->time(1) + my_sleep(2);\n}\n",
-        "admin/table.c": MARKER + LONG_TABLE,
+        "admin/table/table.c": MARKER + LONG_TABLE,
         "dev/run": "#!/bin/bash\nset -e\necho \"$1\"\n",
         "sql/0001_a.sql": "SELECT 1;\n" * 600})
     assert (status, complaints) == (0, [])

@@ -195,10 +195,10 @@ def test_every_fact_of_the_database_is_in_a_panel_or_an_alert():
 
 
 def test_every_metric_stands_in_a_table_of_the_reference():
-    tables = {"common/process_metrics.c", "scheduler/scheduler_metrics.c", "worker/worker_metrics.c",
-              "common/metrics.c"}
+    tables = {"common/base/process_metrics.c", "scheduler/base/scheduler_metrics.c", "worker/base/worker_metrics.c",
+              "common/base/metrics.c"}
     families = {str(path.relative_to(ROOT)) for part in ("common", "scheduler", "worker")
-                for path in (ROOT / part).glob("*.c") if ".kind = METRIC_" in path.read_text()}
+                for path in (ROOT / part).rglob("*.c") if ".kind = METRIC_" in path.read_text()}
     assert families == tables
 
 

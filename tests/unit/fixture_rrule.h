@@ -1,6 +1,6 @@
 /* Recurrence rules read slowly: an evaluator straight from the table of RFC 5545, section 3.3.10,
  * that tries every day, hour, minute and second, with the C library's calendar. It shares nothing
- * with common/rrule*.c; only what common/rrule.h says the RFC leaves open is read alike. */
+ * with common/rrule*.c; only what common/rrule/rrule.h says the RFC leaves open is read alike. */
 #ifndef RS_FIXTURE_RRULE_H
 #define RS_FIXTURE_RRULE_H
 

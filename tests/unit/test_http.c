@@ -1,4 +1,4 @@
-/* The contract of common/http.h, over real sockets: it needs no fake. */
+/* The contract of common/http/http.h, over real sockets: it needs no fake. */
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>

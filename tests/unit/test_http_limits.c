@@ -1,4 +1,4 @@
-/* What bounds common/http.h: sizes, times, numbers. */
+/* What bounds common/http/http.h: sizes, times, numbers. */
 #include <dirent.h>
 #include <poll.h>
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-"""Processes that die at each place that common/crash_point.h names, and what goes on after them.
+"""Processes that die at each place that common/base/crash_point.h names, and what goes on after them.
 
 The names are read from the source: CRASH_POINT("name") and, for each function of schema reports that a
 statement in the source calls, function.before, .sent and .after. One that cannot be reached fails here.
@@ -30,7 +30,7 @@ CALLS = ("before", "sent", "after")
 
 
 def _sources(*directories):
-    return "".join(p.read_text(encoding="utf-8") for d in directories for p in sorted((ROOT / d).glob("*.c")))
+    return "".join(p.read_text(encoding="utf-8") for d in directories for p in sorted((ROOT / d).rglob("*.c")))
 
 
 def points():

@@ -116,7 +116,7 @@ void http_respond_error(struct http_response *response, unsigned status, const c
  * with 500. */
 void http_respond_json(struct http_response *response, unsigned status, char *text);
 
-/* The route of /metrics: what common/metrics.h has counted. `context` is not used. */
+/* The route of /metrics: what common/base/metrics.h has counted. `context` is not used. */
 enum http_when http_answer_metrics(void *context, const struct http_request *request,
                                    struct http_response *response);
 

@@ -46,7 +46,7 @@ instant clock_now(void);
 void clock_stamp(char ret_text[CLOCK_STAMP_MAX]);
 
 /* The local wall clock. Evidence for the clock guard, which is the one exception that I9 names: it
- * is compared with the database's clock in scheduler/clock_guard.h and nowhere else. */
+ * is compared with the database's clock in scheduler/lifecycle/clock_guard.h and nowhere else. */
 typedef struct {
     int64_t us; /* microseconds since 1970-01-01T00:00:00Z */
 } wall_us;
