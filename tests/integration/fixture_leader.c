@@ -106,17 +106,6 @@ void fixture_schedule(const char *name, const char *kind, const char *rule, cons
                       age, name);
 }
 
-const char *fixture_daily(void)
-{
-    static char rule[32];
-    if (rule[0] == '\0') {
-        (void)snprintf(rule, sizeof rule, "%s",
-                       fixture_sql("SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC' + interval "
-                                   "'12 hours', 'FMMI FMHH24 \"* * *\"')"));
-    }
-    return rule;
-}
-
 const char *fixture_problem(const char *name)
 {
     return fixture_sql("SELECT problem FROM reports.schedule_progress WHERE schedule = '%s'", name);

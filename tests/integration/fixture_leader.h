@@ -43,11 +43,6 @@ bool leader_step_until(struct leader *l, const char *sql, const char *want, int6
 void fixture_schedule(const char *name, const char *kind, const char *rule, const char *age,
                       const char *more);
 
-/* A cron text that fires once a day, some twelve hours from now: how many firings lie within "3
- * days" does not depend on the time of day at which a test runs, and none is so young that it is
- * live. Valid to the end of the program. */
-const char *fixture_daily(void);
-
 /* "" for none. Valid until the next query. */
 const char *fixture_problem(const char *name);
 

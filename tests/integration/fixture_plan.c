@@ -128,6 +128,17 @@ static bool migrate(PGconn *c)
     return ok;
 }
 
+/* Tests speak of midnights, of days ago and of today. Where it is evening or night by UTC,
+ * schedules of this database are meant in a zone that is half a day ahead, unless they name one,
+ * and the fixture's session lives there: the last midnight and the next one are six hours away or
+ * more, whenever the tests run. Two zones, not 24: both are easily tried (tests/instants.py). */
+static const char BY_DAY[] =
+    "DO $$ DECLARE zone text := CASE WHEN extract(hour FROM clock_timestamp() AT TIME ZONE 'UTC') "
+    "BETWEEN 6 AND 17 THEN 'UTC' ELSE 'Etc/GMT-12' END; BEGIN "
+    "PERFORM set_config('TimeZone', zone, false); "
+    "EXECUTE format('ALTER TABLE reports.schedule ALTER COLUMN time_zone SET DEFAULT %L', zone); "
+    "END $$";
+
 static int database_open(void **state)
 {
     char sql[256];
@@ -150,8 +161,7 @@ static int database_open(void **state)
     (void)PQsetNoticeProcessor(super, ignore_notice, NULL);
     (void)snprintf(conninfo, sizeof conninfo, "%s dbname=%s user=report_scheduler", base, database);
     /* Roles are the cluster's: another program's migration waits, as in fixture_database.c. */
-    ok = run(c, "SELECT pg_advisory_lock(7271)") && migrate(super) &&
-         run(super, "SET timezone = 'UTC'");
+    ok = run(c, "SELECT pg_advisory_lock(7271)") && migrate(super) && run(super, BY_DAY);
     PQfinish(c);
     return ok ? 0 : -1;
 }

@@ -18,7 +18,8 @@ struct CMUnitTest;
 
 /* The whole of such a program: makes the database (dropping an old one of the name), empties it and
  * calls `before_each` (NULL: nothing) before each test, drops it. Returns main's status. The
- * fixture's superuser connection is to this database. */
+ * fixture's superuser connection is to this database. Where a schedule names no time zone, and for
+ * that connection, it is day: none begins or ends while the tests run. */
 int fixture_plan_run(const char *name, const struct CMUnitTest *tests, size_t count,
                      void (*before_each)(void));
 

@@ -160,7 +160,7 @@ static void test_leader_plans_nothing_by_a_clock_that_is_suspect(void **state)
     (void)state;
     struct leader l = leader_make();
     struct planning_result r;
-    fixture_schedule("daily", "cron", fixture_daily(), "1 day", NULL);
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 day", NULL);
     leader_prepare(&l);
     l.planning->options.watch = watch;
     (void)clock_watch_take(watch, (utc_us){0}, clock_now()); /* 1970: everything after is a step */

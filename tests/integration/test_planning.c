@@ -101,7 +101,7 @@ static void test_an_outage_of_a_minute_schedule_is_one_gap_and_one_run(void **st
 static void test_a_stale_generation_is_refused_recorded_and_writes_nothing(void **state)
 {
     (void)state;
-    fixture_schedule("daily", "cron", fixture_daily(), "3 days", NULL);
+    fixture_schedule("daily", "cron", "0 0 * * *", "3 days", NULL);
     struct leader old = leader_make();
     leader_prepare(&old);
     struct authority newer = fixture_lead();
@@ -119,7 +119,7 @@ static void test_a_stale_generation_is_refused_recorded_and_writes_nothing(void 
 static void test_nothing_is_sent_after_the_lease(void **state)
 {
     (void)state;
-    fixture_schedule("daily", "cron", fixture_daily(), "3 days", NULL);
+    fixture_schedule("daily", "cron", "0 0 * * *", "3 days", NULL);
     struct leader l = leader_make();
     leader_prepare(&l);
     lease_set(&l.lease, (instant){0});
@@ -132,7 +132,7 @@ static void test_nothing_is_sent_after_the_lease(void **state)
 static void test_a_hold_stops_planning(void **state)
 {
     (void)state;
-    fixture_schedule("daily", "cron", fixture_daily(), "3 days", NULL);
+    fixture_schedule("daily", "cron", "0 0 * * *", "3 days", NULL);
     struct leader l = leader_make();
     leader_prepare(&l);
     (void)fixture_sql("INSERT INTO reports.hold (scope, reason) VALUES ('main', 'test')");
@@ -148,7 +148,7 @@ static void test_a_locked_row_is_skipped_without_spinning_and_planned_when_free(
     char name[32];
     for (int i = 0; i < 50; i++) {
         (void)snprintf(name, sizeof name, "s%02d", i);
-        fixture_schedule(name, "cron", fixture_daily(), "1 day", NULL);
+        fixture_schedule(name, "cron", "0 0 * * *", "1 day", NULL);
     }
     struct leader l = leader_make();
     leader_prepare(&l);
@@ -203,7 +203,7 @@ static void test_a_culprit_gets_its_problem_and_the_other_49_are_planned(void **
     char name[32];
     for (int i = 0; i < 50; i++) {
         (void)snprintf(name, sizeof name, "s%02d", i);
-        fixture_schedule(name, "cron", fixture_daily(), "1 day", NULL);
+        fixture_schedule(name, "cron", "0 0 * * *", "1 day", NULL);
     }
     make_culprit("s31", "RAISE EXCEPTION 'bad row of %', NEW.schedule USING HINT = 'mend it'");
     struct leader l = leader_make();
@@ -251,7 +251,7 @@ static void test_of_many_due_at_once_the_first_are_durable_while_the_rest_is_pla
 static void test_a_server_that_fails_for_all_is_not_blamed_on_rows(void **state)
 {
     (void)state;
-    fixture_schedule("daily", "cron", fixture_daily(), "1 day", NULL);
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 day", NULL);
     make_culprit("daily", "RAISE EXCEPTION 'disk full' USING ERRCODE = '53100'");
     struct leader l = leader_make();
     leader_prepare(&l);
@@ -273,7 +273,7 @@ static void test_a_slow_row_is_found_rested_and_blamed_only_after_failing_alone(
     char name[32];
     for (int i = 0; i < 8; i++) {
         (void)snprintf(name, sizeof name, "s%02d", i);
-        fixture_schedule(name, "cron", fixture_daily(), "1 day", NULL);
+        fixture_schedule(name, "cron", "0 0 * * *", "1 day", NULL);
     }
     make_culprit("s03", "PERFORM pg_sleep(30)");
     /* Long enough for what is not slow, on a busy machine too. */

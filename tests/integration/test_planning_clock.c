@@ -17,7 +17,7 @@
 static void lead_with_a_lapsed_claim(struct leader *l)
 {
     (void)fixture_sql("UPDATE reports.installation SET claim_lease = '3 seconds'");
-    fixture_schedule("daily", "cron", fixture_daily(), "1 day", NULL);
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 day", NULL);
     *l = leader_make();
     leader_prepare(l);
     assert_int_equal(leader_settle(l), 1);

@@ -49,7 +49,7 @@ static void test_a_paused_schedule_plans_nothing_and_resuming_records_one_gap(vo
 static void test_a_pause_and_its_end_in_one_outage_are_told_from_the_versions(void **state)
 {
     (void)state;
-    fixture_schedule("daily", "cron", fixture_daily(), "10 days", "misfire_age = '30 days'");
+    fixture_schedule("daily", "cron", "0 0 * * *", "10 days", "misfire_age = '30 days'");
     fixture_edit("daily", "paused = true", "8 days");
     fixture_edit("daily", "description = 'still'", "6 days");
     fixture_edit("daily", "paused = false", "3 days");

@@ -30,7 +30,7 @@ static const char *answer_of(const char *id)
 static void test_a_trigger_makes_one_occurrence_however_often_it_is_asked(void **state)
 {
     (void)state;
-    fixture_schedule("daily", "cron", fixture_daily(), "1 second", NULL);
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 second", NULL);
     struct leader l = leader_make();
     leader_prepare(&l);
     (void)leader_settle(&l);
@@ -60,7 +60,7 @@ static void test_a_trigger_makes_one_occurrence_however_often_it_is_asked(void *
 static void test_the_next_leader_gives_the_first_answer(void **state)
 {
     (void)state;
-    fixture_schedule("daily", "cron", fixture_daily(), "1 second", NULL);
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 second", NULL);
     struct leader l = leader_make();
     leader_prepare(&l);
     (void)ask(FIRST, "trigger", "daily", "again");
@@ -82,7 +82,7 @@ static void test_the_next_leader_gives_the_first_answer(void **state)
 static void test_a_request_past_its_deadline_expires(void **state)
 {
     (void)state;
-    fixture_schedule("daily", "cron", fixture_daily(), "1 second", NULL);
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 second", NULL);
     (void)fixture_sql("SELECT reports.ask('%s', 'trigger', 'daily', NULL, '1 millisecond')", FIRST);
     struct leader l = leader_make();
     leader_prepare(&l);
@@ -115,8 +115,8 @@ static void statement_timeout(const char *time)
 static void test_a_locked_request_stops_no_other_and_is_answered_when_it_can_be(void **state)
 {
     (void)state;
-    fixture_schedule("daily", "cron", fixture_daily(), "1 second", NULL);
-    fixture_schedule("other", "cron", fixture_daily(), "1 second", NULL);
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 second", NULL);
+    fixture_schedule("other", "cron", "0 0 * * *", "1 second", NULL);
     struct leader l = leader_make();
     leader_prepare(&l);
     (void)leader_settle(&l);
@@ -139,7 +139,7 @@ static void test_a_locked_request_stops_no_other_and_is_answered_when_it_can_be(
 static void test_a_poisonous_request_stops_no_other_and_is_refused_with_the_reason(void **state)
 {
     (void)state;
-    fixture_schedule("daily", "cron", fixture_daily(), "1 second", NULL);
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 second", NULL);
     key_spoil("poison", "RAISE division_by_zero");
     struct leader l = leader_make();
     leader_prepare(&l);
@@ -156,7 +156,7 @@ static void test_a_poisonous_request_stops_no_other_and_is_refused_with_the_reas
 static void test_a_server_that_cannot_now_is_asked_again_and_not_in_a_busy_loop(void **state)
 {
     (void)state;
-    fixture_schedule("daily", "cron", fixture_daily(), "1 second", NULL);
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 second", NULL);
     /* A sequence counts what is rolled back, too. Missing rights are not the row's fault. */
     (void)fixture_sql("CREATE SEQUENCE IF NOT EXISTS public.tries");
     (void)fixture_sql("GRANT USAGE ON SEQUENCE public.tries TO report_owner");
@@ -180,7 +180,7 @@ static void test_a_server_that_cannot_now_is_asked_again_and_not_in_a_busy_loop(
 static void test_more_failing_requests_than_a_step_takes_hide_none_behind_them(void **state)
 {
     (void)state;
-    fixture_schedule("daily", "cron", fixture_daily(), "1 second", NULL);
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 second", NULL);
     key_spoil("poison", "RAISE insufficient_privilege");
     (void)fixture_sql("SELECT reports.ask(gen_random_uuid(), 'trigger', 'daily', 'poison-' || n, "
                       "'1 minute') FROM generate_series(1, 150) n");
@@ -195,7 +195,7 @@ static void test_more_failing_requests_than_a_step_takes_hide_none_behind_them(v
 static void test_a_slow_request_ends_at_the_statement_timeout_and_the_others_go_on(void **state)
 {
     (void)state;
-    fixture_schedule("daily", "cron", fixture_daily(), "1 second", NULL);
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 second", NULL);
     key_spoil("slow", "PERFORM pg_sleep(30)");
     statement_timeout("1s"); /* three usually */
     struct leader l = leader_make();
@@ -225,7 +225,7 @@ static void test_a_slow_request_ends_at_the_statement_timeout_and_the_others_go_
 static void test_requests_of_one_schedule_are_carried_out_in_the_order_they_were_asked(void **state)
 {
     (void)state;
-    fixture_schedule("daily", "cron", fixture_daily(), "1 second", NULL);
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 second", NULL);
     struct leader l = leader_make();
     leader_prepare(&l);
     (void)leader_settle(&l);
@@ -248,7 +248,7 @@ static void test_requests_of_one_schedule_are_carried_out_in_the_order_they_were
 static void test_requests_of_one_job_are_carried_out_in_order_however_it_is_named(void **state)
 {
     (void)state;
-    fixture_schedule("daily", "cron", fixture_daily(), "1 day", NULL);
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 day", NULL);
     struct leader l = leader_make();
     leader_prepare(&l);
     assert_int_equal(leader_settle(&l), 1);
@@ -273,7 +273,7 @@ static void test_requests_of_one_job_are_carried_out_in_order_however_it_is_name
 static void test_a_request_waits_for_no_older_one_that_has_expired(void **state)
 {
     (void)state;
-    fixture_schedule("daily", "cron", fixture_daily(), "1 second", NULL);
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 second", NULL);
     struct leader l = leader_make();
     leader_prepare(&l);
     (void)leader_settle(&l);
@@ -293,7 +293,7 @@ static void test_a_request_waits_for_no_older_one_that_has_expired(void **state)
 static void test_cancel_and_retry_of_a_job_are_answered(void **state)
 {
     (void)state;
-    fixture_schedule("daily", "cron", fixture_daily(), "1 second", NULL);
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 second", NULL);
     struct leader l = leader_make();
     leader_prepare(&l);
     (void)ask(FIRST, "trigger", "daily", "k");
@@ -315,7 +315,7 @@ static void test_cancel_and_retry_of_a_job_are_answered(void **state)
 static void test_a_retry_whose_wait_is_over_is_queued_with_a_message(void **state)
 {
     (void)state;
-    fixture_schedule("daily", "cron", fixture_daily(), "1 day", NULL);
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 day", NULL);
     struct leader l = leader_make();
     leader_prepare(&l);
     assert_int_equal(leader_settle(&l), 1);
@@ -349,7 +349,7 @@ static void claim_lapsed(const char *ago)
 static void test_a_lapsed_claim_is_reaped_but_not_before_reap_not_before(void **state)
 {
     (void)state;
-    fixture_schedule("daily", "cron", fixture_daily(), "1 day", NULL);
+    fixture_schedule("daily", "cron", "0 0 * * *", "1 day", NULL);
     struct leader l = leader_make();
     leader_prepare(&l);
     assert_int_equal(leader_settle(&l), 1);

@@ -323,7 +323,7 @@ static void test_thousands_in_a_zone_that_cannot_be_read_stop_no_other(void **st
     leader_leave(&l);
     (void)fixture_sql("UPDATE reports.schedule_progress SET next_fire_at = now() - interval '1 "
                       "hour', switched_at = now() - interval '1 day'");
-    fixture_schedule("utc", "cron", "0 0 * * *", "1 day", NULL);
+    fixture_schedule("utc", "cron", "0 0 * * *", "1 day", "time_zone = 'UTC'");
     zones_make(directory);
     l = leader_make_patient();
     l.tz_directory = directory;
@@ -333,7 +333,7 @@ static void test_thousands_in_a_zone_that_cannot_be_read_stop_no_other(void **st
     /* Nor their edits; and it is no problem of the schedules, since another replica may plan them.
      */
     (void)fixture_sql("UPDATE reports.schedule SET priority = 1 WHERE name LIKE 'berlin%%'");
-    fixture_schedule("utc2", "cron", "0 0 * * *", "1 day", NULL);
+    fixture_schedule("utc2", "cron", "0 0 * * *", "1 day", "time_zone = 'UTC'");
     assert_true(steps_until(&l, "SELECT count(*) FROM reports.occurrence", "2", 30000));
     assert_true(steps_as_woken(&l, 2500) <= 50);
     assert_int_equal(

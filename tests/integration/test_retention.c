@@ -40,7 +40,7 @@ static void test_leader_forgets_the_old_in_bounded_rounds_while_it_plans(void **
     struct leader l = leader_make();
     old_events(RETENTION_ROWS + 10);
     leader_prepare(&l);
-    fixture_schedule("daily", "cron", fixture_daily(), "2 days", NULL);
+    fixture_schedule("daily", "cron", "0 0 * * *", "2 days", NULL);
     assert_int_equal(leader_settle(&l), 2);
     assert_true(leader_step_until(&l, OLD_EVENTS, "10", 15000)); /* one round was bounded */
     assert_true(leader_step_until(&l, OLD_EVENTS, "0", 15000));  /* and the next came soon */

@@ -57,7 +57,7 @@ static const char *line(const char *verdict, int days_ago, const char *more)
     static unsigned next;
     char *text = lines[next++ % 8];
     (void)snprintf(text, sizeof lines[0], "%s daily:%s %s", verdict,
-                   fixture_sql("SELECT to_char(now() AT TIME ZONE 'UTC' - interval '%d days', "
+                   fixture_sql("SELECT to_char(now() - interval '%d days', "
                                "'YYYY-MM-DD')",
                                days_ago),
                    more);
@@ -66,8 +66,8 @@ static const char *line(const char *verdict, int days_ago, const char *more)
 
 /* The occurrence of so many days ago, as a WHERE. */
 #define DAY(n)                                                                                     \
-    "schedule = 'daily' AND occurrence_key = to_char(now() AT TIME ZONE 'UTC' - interval '" #n     \
-    " days', 'YYYY-MM-DD')"
+    "schedule = 'daily' AND "                                                                      \
+    "occurrence_key = to_char(now() - interval '" #n " days', 'YYYY-MM-DD')"
 
 /* ---- what is legal ---- */
 
@@ -154,7 +154,7 @@ static void test_keys_that_people_took_prove(void **state)
     fixture_schedule("daily", "cron", "0 0 * * *", "5 days", "overlap = 'forbid'");
     (void)fixture_sql("INSERT INTO reports.occurrence (schedule, occurrence_key, scope, job_id, "
                       "scheduled_for, cause, version, incarnation, generation) SELECT 'daily', "
-                      "to_char(now() AT TIME ZONE 'UTC' - interval '2 days', 'YYYY-MM-DD'), "
+                      "to_char(now() - interval '2 days', 'YYYY-MM-DD'), "
                       "'main', '00000000-0000-7000-8000-000000000001', now(), 'manual', 2, 1, 1");
     (void)fixture_sql("INSERT INTO reports.job (id, schedule, occurrence_key, scope, report, "
                       "queue, priority, state, run_after, max_attempts, retry_base, retry_cap, "
@@ -248,7 +248,7 @@ static void test_an_occurrence_that_no_version_names_is_found(void **state)
     /* One more, of a time that lies before the schedule was written. */
     (void)fixture_sql(
         "WITH o AS (INSERT INTO reports.occurrence SELECT (jsonb_populate_record(o, "
-        "jsonb_build_object('occurrence_key', to_char(now() AT TIME ZONE 'UTC' - "
+        "jsonb_build_object('occurrence_key', to_char(now() - "
         "interval '15 days', 'YYYY-MM-DD'), 'scheduled_for', o.scheduled_for - "
         "interval '11 days', 'nominal_local', o.nominal_local - interval '11 days', "
         "'business_date', o.business_date - 11, 'job_id', gen_random_uuid()))).* FROM "
@@ -425,7 +425,7 @@ static void test_a_schedule_that_fires_each_second_is_read_in_slices(void **stat
 {
     (void)state;
     fixture_schedule("ticking", "interval", "1 s", "30 hours",
-                     "anchor = '2026-01-01', misfire = 'skip'");
+                     "anchor = '2026-01-01', misfire = 'skip', time_zone = 'UTC'");
     fixture_lead_once();
     /* As if all had run. */
     (void)fixture_sql(

@@ -74,7 +74,7 @@ static void test_a_narrow_queue_is_filled_again_soon_after_a_job_has_ended(void 
     (void)state;
     (void)fixture_sql("INSERT INTO reports.queue (name, max_outstanding) VALUES ('narrow', 1) "
                       "ON CONFLICT DO NOTHING");
-    fixture_schedule("daily", "cron", fixture_daily(), "3 days", "queue = 'narrow'");
+    fixture_schedule("daily", "cron", "0 0 * * *", "3 days", "queue = 'narrow'");
     struct leader l;
     leader_begin(&l);
     assert_string_equal(fixture_sql("%s", jobs),
@@ -93,7 +93,7 @@ static void test_a_narrow_queue_is_filled_again_soon_after_a_job_has_ended(void 
 static void test_the_next_leader_goes_on_with_what_waits(void **state)
 {
     (void)state;
-    fixture_schedule("daily", "cron", fixture_daily(), "3 days", "overlap = 'queue'");
+    fixture_schedule("daily", "cron", "0 0 * * *", "3 days", "overlap = 'queue'");
     struct leader l;
     leader_begin(&l);
     assert_string_equal(fixture_sql("%s", jobs),
@@ -108,7 +108,7 @@ static void test_the_next_leader_goes_on_with_what_waits(void **state)
 static void test_firings_of_an_outage_under_forbid_are_one_job_and_one_gap(void **state)
 {
     (void)state;
-    fixture_schedule("daily", "cron", fixture_daily(), "5 days", "overlap = 'forbid'");
+    fixture_schedule("daily", "cron", "0 0 * * *", "5 days", "overlap = 'forbid'");
     struct leader l;
     leader_begin(&l);
     assert_string_equal(fixture_sql("%s", jobs), "queued");
@@ -144,7 +144,7 @@ static void test_a_firing_that_replaces_waits_until_the_old_attempt_is_closed(vo
 static void test_open_jobs_follow_an_edit_of_the_policy(void **state)
 {
     (void)state;
-    fixture_schedule("daily", "cron", fixture_daily(), "2 days", NULL);
+    fixture_schedule("daily", "cron", "0 0 * * *", "2 days", NULL);
     struct leader l;
     leader_begin(&l);
     assert_string_equal(fixture_sql("%s", jobs), "queued, queued");
