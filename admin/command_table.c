@@ -849,13 +849,15 @@ const struct command command_table[] = {
     },
     {
         .words = "plan",
-        .summary = "What an edit of a schedule would do, before it is made: firings added, removed "
-                   "and moved.",
+        .summary = "What an edit of a schedule would do, before it is made: firings added, "
+                   "removed, moved and redated.",
         .details = "The edit is tried in a transaction that is rolled back, so what the tables "
                    "refuse is refused here in the same words; then it is judged as the leader "
                    "would. Nothing is changed; the statement that makes the edit is printed. "
                    "NULL and DEFAULT are written as they are, anything else is a value. A key "
-                   "whose instant is another one has moved.",
+                   "whose instant is another one has moved; one that is about another "
+                   "business date at the same instant is redated. What a pause with an end "
+                   "lets come again is listed too.",
         .privilege = AUTHOR,
         .run = plan_command,
         .formats = FORMATS_ROWS,

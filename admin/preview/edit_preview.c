@@ -18,6 +18,8 @@ const char *preview_change_name(enum preview_change change)
         return "removed";
     case PREVIEW_MOVED:
         return "moved";
+    case PREVIEW_REDATED:
+        return "redated";
     }
     return "";
 }
@@ -159,6 +161,16 @@ static bool list_grow(struct preview_list *l)
     return firings != NULL;
 }
 
+/* As business_date_format has it. */
+static int64_t business_day_of(const struct firing *f)
+{
+    if (f->about.state == ABOUT_UNKNOWN) {
+        return PREVIEW_NO_DATE;
+    }
+    return f->about.state == ABOUT_KNOWN ? f->about.last
+                                         : floor_divide(f->nominal.s, SECONDS_A_DAY);
+}
+
 /* Firings of one version. */
 struct stretch {
     const struct preview_version *version;
@@ -184,7 +196,8 @@ static enum status stretch_add(struct preview_list *l, const struct stretch *s)
             return STATUS_FATAL;
         }
         struct preview_firing *to = &l->firings[l->count++];
-        *to = (struct preview_firing){.at = f.at, .offset_s = f.offset_s};
+        *to = (struct preview_firing){
+            .at = f.at, .offset_s = f.offset_s, .about = business_day_of(&f)};
         key_format(s->form, &f, to->key);
     }
     return STATUS_OK;
@@ -213,6 +226,14 @@ enum status preview_list_make(const struct preview_course *course, const struct 
                                   .until = until,
                                   .form = course->where.form,
                                   .used = course->used};
+        s = stretch_add(&l, &stretch);
+    }
+    whole = l.whole_to.us == until.us;
+    if (s == STATUS_OK && whole && course->resumed != NULL) {
+        struct stretch stretch = {.version = course->resumed,
+                                  .first = course->resumed_at.next,
+                                  .until = until,
+                                  .form = course->resumed_at.form};
         s = stretch_add(&l, &stretch);
     }
     if (s == STATUS_OK) {
@@ -291,7 +312,8 @@ bool preview_walk_next(struct preview_walk *w, struct preview_pair *ret_pair)
     }
     if (ret_pair->before != NULL && ret_pair->after != NULL) {
         bool same = ret_pair->before->at.us == ret_pair->after->at.us;
-        ret_pair->change = same ? PREVIEW_KEPT : PREVIEW_MOVED;
+        bool redated = ret_pair->before->about != ret_pair->after->about;
+        ret_pair->change = !same ? PREVIEW_MOVED : redated ? PREVIEW_REDATED : PREVIEW_KEPT;
     }
     return true;
 }

@@ -37,8 +37,10 @@ utc_us preview_after(const struct preview_progress *p, utc_us now);
 /* How a schedule goes on: under one version, and under another from an instant on. */
 struct preview_course {
     const struct preview_version *base;
-    const struct preview_version *next; /* NULL: no edit */
-    struct plan_switch where;           /* of `next`, settled */
+    const struct preview_version *next;    /* NULL: no edit */
+    struct plan_switch where;              /* of `next`, settled */
+    const struct preview_version *resumed; /* what follows `next` when its pause is over, or NULL */
+    struct plan_switch resumed_at;         /* likewise */
     const struct plan_candidates *used; /* what it was settled with; NULL: nothing was in doubt */
 };
 
@@ -58,10 +60,13 @@ void preview_candidates_mark(const struct preview_version *base, const struct pr
 
 #define PREVIEW_FIRINGS_MAX ((size_t)200000) /* of a list: 90 days of a firing a minute fit */
 
+#define PREVIEW_NO_DATE INT64_MIN
+
 struct preview_firing {
     utc_us at;
     int32_t offset_s;
     char key[KEY_MAX_BYTES];
+    int64_t about;                      /* the business date, as a day number; PREVIEW_NO_DATE */
     const struct preview_firing *other; /* of the same key in the other list; NULL: none */
 };
 
@@ -86,7 +91,8 @@ enum preview_change {
     PREVIEW_KEPT,
     PREVIEW_ADDED,
     PREVIEW_REMOVED,
-    PREVIEW_MOVED, /* the same key at another instant */
+    PREVIEW_MOVED,   /* the same key at another instant */
+    PREVIEW_REDATED, /* at the same instant, and about another business date */
 };
 const char *preview_change_name(enum preview_change change);
 

@@ -192,7 +192,7 @@ enum exit_code firing_list_make(struct session *s, const char *schedule, int64_t
     *ret = (struct firing_list){0};
     enum exit_code code = schedule_course_open(s, schedule, &c);
     if (code == EXIT_DONE) {
-        schedule_course_resume(&c);
+        (void)schedule_course_resume(&c);
         ret->table = table_new();
         code = ret->table != NULL && columns_make(ret->table)
                    ? list_fill(&c, (size_t)count, ret)

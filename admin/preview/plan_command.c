@@ -26,24 +26,51 @@ static bool local_add(struct table *t, const struct preview_firing *f)
     return table_cell_add(t, local);
 }
 
+static bool date_add(struct table *t, const struct preview_firing *f)
+{
+    char date[DATE_TEXT_MAX];
+    if (f == NULL || f->about == PREVIEW_NO_DATE) {
+        return table_cell_add(t, NULL);
+    }
+    date_format(f->about, date);
+    return table_cell_add(t, date);
+}
+
 static bool pair_add(struct table *t, const struct preview_pair *pair)
 {
     const struct preview_firing *b = pair->before;
     const struct preview_firing *a = pair->after;
     return table_cell_add(t, preview_change_name(pair->change)) &&
            table_cell_add(t, b != NULL ? b->key : a->key) && local_add(t, b) && local_add(t, a) &&
+           date_add(t, b) && date_add(t, a) &&
            (b != NULL ? cell_instant_add(t, b->at) : table_cell_add(t, NULL)) &&
            (a != NULL ? cell_instant_add(t, a->at) : table_cell_add(t, NULL));
+}
+
+/* Only then are the dates worth their room. */
+static bool is_redating(const struct plan_trial *p)
+{
+    struct preview_walk walk = {.before = &p->before, .after = &p->after, .until = p->until};
+    struct preview_pair pair;
+    while (preview_walk_next(&walk, &pair)) {
+        if (pair.change == PREVIEW_REDATED) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Counts all; as many as --limit are told, and one more. */
 static enum exit_code rows_make(struct plan_trial *p)
 {
-    static const struct column columns[] = {
+    const enum column_show dates = is_redating(p) ? SHOW_ALWAYS : SHOW_PROGRAMS;
+    const struct column columns[] = {
         {.name = "change", .kind = COLUMN_TEXT},
         {.name = "occurrence_key", .kind = COLUMN_TEXT},
         {.name = "now_local", .title = "AS IT IS", .kind = COLUMN_TEXT},
         {.name = "then_local", .title = "WITH THE EDIT", .kind = COLUMN_TEXT},
+        {.name = "now_about", .title = "BUSINESS DATE", .kind = COLUMN_TEXT, .show = dates},
+        {.name = "then_about", .title = "DATE THEN", .kind = COLUMN_TEXT, .show = dates},
         {.name = "now_at", .kind = COLUMN_INSTANT, .show = SHOW_PROGRAMS},
         {.name = "then_at", .kind = COLUMN_INSTANT, .show = SHOW_PROGRAMS},
     };
@@ -84,10 +111,11 @@ static enum exit_code facts_make(struct plan_trial *p)
         {.name = "added", .kind = COLUMN_INT},
         {.name = "removed", .kind = COLUMN_INT},
         {.name = "moved", .kind = COLUMN_INT},
+        {.name = "redated", .kind = COLUMN_INT},
         {.name = "statement", .title = "TO MAKE IT", .kind = COLUMN_TEXT},
     };
     const int64_t *n = p->counts;
-    int64_t both = n[PREVIEW_KEPT] + n[PREVIEW_MOVED];
+    int64_t both = n[PREVIEW_KEPT] + n[PREVIEW_MOVED] + n[PREVIEW_REDATED];
     char *statement = plan_edit_row_statement(p->name, &p->edit);
     struct table *t = p->facts = table_make(columns, sizeof columns / sizeof columns[0]);
     bool made = t != NULL && statement != NULL && table_cell_add(t, p->name) &&
@@ -96,7 +124,7 @@ static enum exit_code facts_make(struct plan_trial *p)
                 int_add(t, both + n[PREVIEW_REMOVED]) && int_add(t, both + n[PREVIEW_ADDED]) &&
                 int_add(t, n[PREVIEW_KEPT]) && int_add(t, n[PREVIEW_ADDED]) &&
                 int_add(t, n[PREVIEW_REMOVED]) && int_add(t, n[PREVIEW_MOVED]) &&
-                table_cell_add(t, statement);
+                int_add(t, n[PREVIEW_REDATED]) && table_cell_add(t, statement);
     free(statement);
     return made ? EXIT_DONE : memory_fail(p);
 }
@@ -121,7 +149,7 @@ static bool notes_add_state(struct plan_trial *p)
     const char *taken = table_value(c->facts, 0, "version");
     bool ok = true;
     char at[RFC3339_TEXT_MAX];
-    if (now->rows.count > 1) {
+    if (now->rows.count > 1 && !p->base_resumes) {
         rfc3339_format_utc(now->row[1].effective_from, at);
         ok = note_add(p, "the edit announced for %s gives way to this one", at);
     }
@@ -132,11 +160,18 @@ static bool notes_add_state(struct plan_trial *p)
     } else if (ok && problem != NULL) {
         ok = note_add(p, "as it is nothing fires: %s", problem);
     } else if (ok && p->course.base->paused) {
-        ok = note_add(p, "as it is nothing fires: it is paused");
+        ok = note_add(p, p->base_resumes ? "as it is nothing fires until its pause ends"
+                                         : "as it is nothing fires: it is paused");
+    }
+    at[0] = '\0';
+    if (ok && p->resumed.rule != NULL) {
+        rfc3339_format_utc(p->resumed.begins, at);
     }
     if (ok && p->next->paused) {
-        ok = note_add(p, "nothing fires while it is paused; the firings of the pause become one "
-                         "gap when it goes on");
+        ok = note_add(p,
+                      "nothing fires while it is paused; the firings of the pause become one "
+                      "gap when it goes on%s%s",
+                      at[0] != '\0' ? ", at " : "", at);
     }
     return ok;
 }
@@ -208,7 +243,7 @@ static void plan_print(struct plan_trial *p, bool same_words)
         {.key = "rule_now", .title = "THE RULE AS IT IS", .table = p->words_before},
         {.key = "rule_then", .title = "THE RULE WITH THE EDIT", .table = p->words},
         {.key = "changes",
-         .title = "FIRINGS ADDED, REMOVED AND MOVED",
+         .title = "FIRINGS ADDED, REMOVED, MOVED AND REDATED",
          .table = p->rows,
          .empty = "none"},
     };

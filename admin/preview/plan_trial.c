@@ -1,5 +1,6 @@
 #include "plan_trial.h"
 
+#include "cell.h"
 #include "rule_words.h"
 
 #define LOCK_WAIT "1s" /* for the schedule's row, which somebody may be editing */
@@ -44,6 +45,10 @@ static enum exit_code edit_try(struct plan_trial *p)
         code = schedule_course_read(&p->course, &p->then);
     }
     if (code == EXIT_DONE) {
+        code = session_select(&p->s, "SELECT paused_until FROM reports.v_schedule WHERE name = $1",
+                              1, &p->name, &p->pause);
+    }
+    if (code == EXIT_DONE) {
         code = words_make(p, &p->words);
     }
     return code == EXIT_DONE ? statement_run(&p->s, "ROLLBACK") : code;
@@ -71,7 +76,30 @@ static enum exit_code switch_find(struct plan_trial *p)
     return status == STATUS_OK ? EXIT_DONE : session_fail(&p->s, status, &why);
 }
 
-/* Without the edit: also a version that was announced before. */
+/* A pause with an end is followed by the same version, not paused. It is taken in behind a version
+ * that fires nothing. */
+static enum exit_code resumption_find(struct plan_trial *p)
+{
+    const char *until = table_rows(p->pause) > 0 ? table_value(p->pause, 0, "paused_until") : NULL;
+    const struct preview_version *in_force = p->course.base;
+    struct error why = {.text = ""};
+    utc_us at;
+    if (!p->next->paused || until == NULL || !cell_instant_parse(until, &at)) {
+        return EXIT_DONE;
+    }
+    p->resumed = *p->next;
+    p->resumed.paused = p->resumed.withheld = false;
+    p->resumed.begins = at;
+    p->course.base = p->next;
+    enum status status = schedule_course_settle(&p->course, &p->resumed, &p->resumed_at, &why);
+    p->course.base = in_force;
+    if (status == STATUS_INVALID) {
+        return problem_fail(p, why.text);
+    }
+    return status == STATUS_OK ? EXIT_DONE : session_fail(&p->s, status, &why);
+}
+
+/* Without the edit: also a version that was announced before, or the end of a pause. */
 static enum exit_code course_before(struct plan_trial *p, struct preview_course *ret)
 {
     struct schedule_course *c = &p->course;
@@ -96,8 +124,12 @@ static int64_t margin_of(const struct preview_version *v)
 static enum exit_code lists_make(struct plan_trial *p)
 {
     struct preview_course without;
-    struct preview_course with = {
-        .base = p->course.base, .next = p->next, .where = p->where, .used = p->course.candidates};
+    struct preview_course with = {.base = p->course.base,
+                                  .next = p->next,
+                                  .where = p->where,
+                                  .used = p->course.candidates,
+                                  .resumed = p->resumed.rule != NULL ? &p->resumed : NULL,
+                                  .resumed_at = p->resumed_at};
     utc_us until = {p->until.us + margin_of(p->course.base) + margin_of(p->next)};
     /* First: the candidates are still the edit's. */
     bool made =
@@ -151,6 +183,10 @@ enum exit_code plan_trial_compare(struct plan_trial *p, int64_t days)
         code = zones_check(p, &p->then);
     }
     if (code == EXIT_DONE) {
+        p->base_resumes = schedule_course_resume(&p->course);
+        code = resumption_find(p);
+    }
+    if (code == EXIT_DONE) {
         code = switch_find(p);
     }
     return code == EXIT_DONE ? lists_make(p) : code;
@@ -158,6 +194,7 @@ enum exit_code plan_trial_compare(struct plan_trial *p, int64_t days)
 
 void plan_trial_close(struct plan_trial *p)
 {
+    table_free(p->pause);
     table_free(p->words_before);
     table_free(p->words);
     preview_list_free(&p->before);

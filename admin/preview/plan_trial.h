@@ -15,10 +15,14 @@ struct plan_trial {
     struct schedule_versions then;      /* as it is with it */
     const struct preview_version *next; /* the edit, of `then` */
     struct plan_switch where;           /* it begins */
+    struct preview_version resumed; /* the edit when the pause it makes is over; no rule: none */
+    struct plan_switch resumed_at;  /* that begins */
+    bool base_resumes;              /* without the edit a pause ends by itself */
+    struct table *pause;            /* one row: paused_until with the edit */
     struct table *words_before, *words; /* rule_words.h */
     struct preview_list before, after;
     utc_us until; /* they are compared */
-    int64_t counts[PREVIEW_MOVED + 1];
+    int64_t counts[PREVIEW_REDATED + 1];
     struct table *facts, *rows;
 };
 

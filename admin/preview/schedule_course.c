@@ -132,14 +132,14 @@ enum exit_code schedule_course_open(struct session *s, const char *schedule,
     return code;
 }
 
-void schedule_course_resume(struct schedule_course *c)
+bool schedule_course_resume(struct schedule_course *c)
 {
     struct schedule_versions *now = &c->now;
     const char *until = table_value(c->facts, 0, "paused_until");
     const size_t last = now->rows.count - 1;
     utc_us at;
     if (last > 0 || !now->row[0].paused || until == NULL || !cell_instant_parse(until, &at)) {
-        return;
+        return false;
     }
     now->row[1] = now->row[0];
     now->row[1].version++;
@@ -148,6 +148,7 @@ void schedule_course_resume(struct schedule_course *c)
     now->rows.count = 2;
     version_parse(c, now, 1);
     versions_set(c);
+    return true;
 }
 
 void schedule_course_close(struct schedule_course *c)

@@ -41,9 +41,9 @@ MUST_USE enum exit_code schedule_course_open(struct session *s, const char *sche
                                              struct schedule_course *ret);
 void schedule_course_close(struct schedule_course *c);
 
-/* A pause with an end is an edit announced for then: look at what comes after it too. Of one that
- * is announced itself the end is not looked at. */
-void schedule_course_resume(struct schedule_course *c);
+/* A pause with an end is an edit announced for then: look at what comes after it too, if it is so.
+ * Of one that is announced itself the end is not looked at. */
+bool schedule_course_resume(struct schedule_course *c);
 
 /* Read its versions as they are now, in the transaction that is open, and parse them. Owns:
  * ret->rows.dates. A failure has been reported. */

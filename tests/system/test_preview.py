@@ -3,7 +3,7 @@
 import csv
 import io
 from collections import Counter
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 
 import pytest
 
@@ -68,9 +68,10 @@ def as_told(ctl, name, now, days, *sets):
             firings[key] = change["then_at"]
     counts = Counter(c["change"] for c in told["changes"])
     plan = told["plan"]
-    assert (plan["added"], plan["removed"], plan["moved"]) == tuple(counts[c] for c in ("added", "removed", "moved"))
-    assert plan["firings_then"] == plan["kept"] + plan["moved"] + plan["added"]
-    assert plan["firings_now"] == plan["kept"] + plan["moved"] + plan["removed"]
+    kinds = ("added", "removed", "moved", "redated")
+    assert [plan[c] for c in kinds] == [counts[c] for c in kinds]
+    both = plan["kept"] + plan["moved"] + plan["redated"]
+    assert (plan["firings_now"], plan["firings_then"]) == (both + plan["removed"], both + plan["added"])
     return told, firings
 
 
@@ -138,6 +139,41 @@ def test_date_that_an_edit_passes_over_is_not_foretold_for_today(ctl, name, hour
     assert_is_as_told(ctl, name, firings, told["plan"]["compared_until"])
     assert ctl.json("plan", name, "--set", "paused=true", "--days", "3")["changes"][0]["occurrence_key"] == tomorrow
     assert ctl.json("forecast", "--days", "1", "--queue", name)["forecast"]["firings"] == 0, "it is more than a day until then"
+
+
+def test_firings_that_stay_and_are_about_another_date_are_told(ctl):
+    insert(ctl, "redated", "cron", "0 18 * * *", starts_at="2198-12-31Z")
+    about = lambda: {r["occurrence_key"]: r["business_date"] for r in ctl.json("next", "redated", "--count", "3")}  # noqa: E731
+    insert(ctl, "redated-now", "cron", "0 18 * * *")
+    told, firings = as_told(ctl, "redated-now", foretold(ctl, "redated-now"), 90, "business_date=t_minus(1)")
+    changes = told["changes"]
+    assert len(changes) == told["plan"]["firings_now"] and {c["change"] for c in changes} == {"redated"}
+    assert all(c["now_about"] == c["occurrence_key"] == str(date.fromisoformat(c["then_about"]) + timedelta(days=1)) for c in changes)
+    assert "DATE THEN" in ctl.ok("plan", "redated-now", "--set", "business_date=t_minus(1)")
+    assert "DATE THEN" not in ctl.ok("plan", "redated-now", "--set", "rule=0 19 * * *")
+    ctl.db.execute("UPDATE reports.schedule SET business_date = 't_minus(1)' WHERE name = 'redated'")
+    assert taken_in(ctl, "redated") is None
+    assert about() == {"2198-12-31": "2198-12-30", "2199-01-01": "2198-12-31", "2199-01-02": "2199-01-01"}
+
+
+def test_pause_with_an_end_is_looked_past(ctl):
+    insert(ctl, "rests", "cron", "0 4 * * *")
+    until = (datetime.now(timezone.utc) + timedelta(days=10)).strftime("%Y-%m-%dT12:00:00Z")
+    before = foretold(ctl, "rests")
+    told, firings = as_told(ctl, "rests", before, 30, "paused=true", f"paused_until={until}")
+    assert {c["change"] for c in told["changes"]} == {"removed"}
+    assert {c["occurrence_key"] for c in told["changes"]} == {key for key, at in before.items() if at < until}
+    assert f"the firings of the pause become one gap when it goes on, at {until}" in str(told["rule_then"])
+    ctl.db.execute(told["plan"]["statement"])
+    assert taken_in(ctl, "rests") is None
+    assert_is_as_told(ctl, "rests", firings, told["plan"]["compared_until"])
+    # What is changed during the pause shows after it; what ends it shows at once.
+    told, later = as_told(ctl, "rests", firings, 30, "rule=0 5 * * *")
+    assert {c["change"] for c in told["changes"]} == {"moved"} and all(c["now_at"] > until for c in told["changes"])
+    assert "until its pause ends" in str(told["rule_then"]) and "gives way" not in str(told["rule_then"])
+    told, at_once = as_told(ctl, "rests", firings, 30, "paused=false", "paused_until=NULL")
+    assert {c["change"] for c in told["changes"]} == {"added"}
+    assert {c["then_at"] for c in told["changes"]} == {at for at in before.values() if at < until}
 
 
 def test_announced_edit_is_compared_from_when_it_begins(ctl):
