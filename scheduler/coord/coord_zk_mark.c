@@ -86,9 +86,12 @@ void mark_want(struct coord *c, unsigned scope, const char *text)
 void mark_leave(struct coord *c, unsigned scope)
 {
     struct seat *seat = &c->seats[scope];
-    if (c->phase == PHASE_READY && is_first(seat) && seat->mark.known && !seat->mark.running &&
+    if (c->phase == PHASE_READY && is_first(seat) && seat->mark.known &&
         seat->mark.wanted[0] != '\0') {
-        send_write(c, scope); /* requests of a session are carried out in order */
+        /* Requests of a session are carried out in order: a write that is on its way (what is known
+         * is not being read) comes first and makes the next version, and so does a creation. */
+        seat->mark.version += seat->mark.running ? 1 : 0;
+        send_write(c, scope);
     }
     seat->mark.wanted[0] = '\0';
 }

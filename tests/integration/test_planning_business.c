@@ -212,7 +212,8 @@ static const char *ledger_of(const char *schedule)
 {
     return fixture_sql(
         "SELECT string_agg(what, ', ' ORDER BY at, version) FROM (SELECT occurrence_key || '@' || "
-        "to_char(scheduled_for, 'MM-DD') || ' v' || version AS what, scheduled_for AS at, version "
+        "to_char(scheduled_for AT TIME ZONE 'UTC', 'MM-DD') || ' v' || version AS what, "
+        "scheduled_for AS at, version "
         "FROM reports.occurrence WHERE schedule = '%s' UNION ALL SELECT reason || ' ' || from_key "
         "|| '..' || to_key || ' ' || firings || ' v' || version, to_fire_at, version FROM "
         "reports.schedule_gap WHERE schedule = '%s') l",
