@@ -756,6 +756,8 @@ COMMENT ON FUNCTION reports.check_paused_until(reports.schedule, reports.schedul
 
 CREATE FUNCTION reports.check_schedule() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    listed text;
 BEGIN
     IF TG_OP = 'UPDATE' AND (NEW.name <> OLD.name OR NEW.scope <> OLD.scope) THEN
         RAISE EXCEPTION 'schedule "%": name and scope never change', OLD.name
@@ -783,10 +785,12 @@ BEGIN
         RAISE EXCEPTION 'schedule "%": unknown time zone %', NEW.name, quote_literal(NEW.time_zone)
             USING ERRCODE = 'invalid_parameter_value', HINT = 'Write an IANA name such as Europe/Berlin or UTC.';
     END;
-    IF NEW.time_zone <> 'UTC' AND (TG_OP = 'INSERT' OR NEW.time_zone IS DISTINCT FROM OLD.time_zone)
-       AND NEW.time_zone <> reports.zone_as_listed(NEW.time_zone) AND lower(NEW.time_zone) = lower(reports.zone_as_listed(NEW.time_zone)) THEN
-        RAISE EXCEPTION 'schedule "%": unknown time zone %', NEW.name, quote_literal(NEW.time_zone)
-            USING ERRCODE = 'invalid_parameter_value', HINT = format('Write %s: its letters count.', quote_literal(reports.zone_as_listed(NEW.time_zone)));
+    IF NEW.time_zone <> 'UTC' AND (TG_OP = 'INSERT' OR NEW.time_zone IS DISTINCT FROM OLD.time_zone) THEN
+        listed := reports.zone_as_listed(NEW.time_zone);
+        IF NEW.time_zone <> listed AND lower(NEW.time_zone) = lower(listed) THEN
+            RAISE EXCEPTION 'schedule "%": unknown time zone %', NEW.name, quote_literal(NEW.time_zone)
+                USING ERRCODE = 'invalid_parameter_value', HINT = format('Write %s: its letters count.', quote_literal(listed));
+        END IF;
     END IF;
     PERFORM reports.check_repeat(NEW, CASE WHEN TG_OP = 'UPDATE' THEN OLD END);
     IF NEW.kind = 'interval' AND NEW.anchor IS NULL THEN

@@ -161,16 +161,6 @@ static bool list_grow(struct preview_list *l)
     return firings != NULL;
 }
 
-/* As business_date_format has it. */
-static int64_t business_day_of(const struct firing *f)
-{
-    if (f->about.state == ABOUT_UNKNOWN) {
-        return PREVIEW_NO_DATE;
-    }
-    return f->about.state == ABOUT_KNOWN ? f->about.last
-                                         : floor_divide(f->nominal.s, SECONDS_A_DAY);
-}
-
 /* Firings of one version. */
 struct stretch {
     const struct preview_version *version;
@@ -196,8 +186,10 @@ static enum status stretch_add(struct preview_list *l, const struct stretch *s)
             return STATUS_FATAL;
         }
         struct preview_firing *to = &l->firings[l->count++];
-        *to = (struct preview_firing){
-            .at = f.at, .offset_s = f.offset_s, .about = business_day_of(&f)};
+        bool known = f.about.state != ABOUT_UNKNOWN;
+        *to = (struct preview_firing){.at = f.at,
+                                      .offset_s = f.offset_s,
+                                      .about = known ? business_day_of(&f) : PREVIEW_NO_DATE};
         key_format(s->form, &f, to->key);
     }
     return STATUS_OK;

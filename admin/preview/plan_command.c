@@ -47,23 +47,25 @@ static bool pair_add(struct table *t, const struct preview_pair *pair)
            (a != NULL ? cell_instant_add(t, a->at) : table_cell_add(t, NULL));
 }
 
-/* Only then are the dates worth their room. */
-static bool is_redating(const struct plan_trial *p)
+static struct preview_walk walk_of(const struct plan_trial *p)
 {
-    struct preview_walk walk = {.before = &p->before, .after = &p->after, .until = p->until};
-    struct preview_pair pair;
-    while (preview_walk_next(&walk, &pair)) {
-        if (pair.change == PREVIEW_REDATED) {
-            return true;
-        }
-    }
-    return false;
+    return (struct preview_walk){.before = &p->before, .after = &p->after, .until = p->until};
 }
 
-/* Counts all; as many as --limit are told, and one more. */
+static void changes_count(struct plan_trial *p)
+{
+    struct preview_walk walk = walk_of(p);
+    struct preview_pair pair;
+    while (preview_walk_next(&walk, &pair)) {
+        p->counts[pair.change]++;
+    }
+}
+
+/* As many as --limit are told, and one more; dates where one changes, else they are not worth their
+ * room. */
 static enum exit_code rows_make(struct plan_trial *p)
 {
-    const enum column_show dates = is_redating(p) ? SHOW_ALWAYS : SHOW_PROGRAMS;
+    const enum column_show dates = p->counts[PREVIEW_REDATED] > 0 ? SHOW_ALWAYS : SHOW_PROGRAMS;
     const struct column columns[] = {
         {.name = "change", .kind = COLUMN_TEXT},
         {.name = "occurrence_key", .kind = COLUMN_TEXT},
@@ -74,17 +76,15 @@ static enum exit_code rows_make(struct plan_trial *p)
         {.name = "now_at", .kind = COLUMN_INSTANT, .show = SHOW_PROGRAMS},
         {.name = "then_at", .kind = COLUMN_INSTANT, .show = SHOW_PROGRAMS},
     };
-    struct preview_walk walk = {.before = &p->before, .after = &p->after, .until = p->until};
+    struct preview_walk walk = walk_of(p);
     struct preview_pair pair;
     size_t most = (size_t)command_int(p->s.in, "--limit") + 1;
     p->rows = table_make(columns, sizeof columns / sizeof columns[0]);
     if (p->rows == NULL) {
         return memory_fail(p);
     }
-    while (preview_walk_next(&walk, &pair)) {
-        p->counts[pair.change]++;
-        if (pair.change != PREVIEW_KEPT && table_rows(p->rows) < most &&
-            !pair_add(p->rows, &pair)) {
+    while (table_rows(p->rows) < most && preview_walk_next(&walk, &pair)) {
+        if (pair.change != PREVIEW_KEPT && !pair_add(p->rows, &pair)) {
             return memory_fail(p);
         }
     }
@@ -268,6 +268,7 @@ static enum exit_code plan_show(struct plan_trial *p)
     bool same = words_are_same(p->words_before, p->words);
     enum exit_code code = plan_trial_compare(p, command_int(p->s.in, "--days"));
     if (code == EXIT_DONE) {
+        changes_count(p);
         code = rows_make(p);
     }
     if (code == EXIT_DONE) {

@@ -133,8 +133,13 @@ void key_format(enum key_form form, const struct firing *f, char ret_text[KEY_MA
     (void)snprintf(ret_text, KEY_MAX_BYTES, "%s%s%s", date, time, suffix);
 }
 
-void business_date_format(const struct firing *f, char ret_text[DATE_TEXT_MAX])
+int64_t business_day_of(const struct firing *f)
 {
     bool known = f->about.state == ABOUT_KNOWN;
-    date_format(known ? f->about.last : floor_divide(f->nominal.s, SECONDS_A_DAY), ret_text);
+    return known ? f->about.last : floor_divide(f->nominal.s, SECONDS_A_DAY);
+}
+
+void business_date_format(const struct firing *f, char ret_text[DATE_TEXT_MAX])
+{
+    date_format(business_day_of(f), ret_text);
 }

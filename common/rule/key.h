@@ -52,8 +52,10 @@ bool key_form_parse(const char *word, enum key_form *ret_form);
 /* The key of a firing that was found. A UTC key is never shorter than a minute. */
 void key_format(enum key_form form, const struct firing *f, char ret_text[KEY_MAX_BYTES]);
 
-/* The business date, "2030-04-12"; of a period its last day. Where it is not known, the nominal
+/* The business date as a day number; of a period its last day. Where it is not known, the nominal
  * local date. */
+int64_t business_day_of(const struct firing *f);
+/* The same as "2030-04-12". */
 void business_date_format(const struct firing *f, char ret_text[DATE_TEXT_MAX]);
 
 #endif
